@@ -1,0 +1,80 @@
+//! The workspace: who may change its state, in which order, and which state is current.
+//!
+//! The lock, its fence and the queue are decided here; the database holds a row that follows the
+//! events and against which every late write is checked.
+
+mod decide;
+mod event;
+
+pub use decide::{Command, Refusal};
+pub use event::{Event, Holder, StateHead, UnlockCause};
+
+use crate::Fence;
+use crate::ids::RunId;
+
+/// The most runs that may wait for one workspace.
+pub const QUEUE_LENGTH_MAX: usize = 1_000;
+
+/// A held lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lock {
+    /// Who holds it.
+    pub holder: Holder,
+    /// The fence of this acquisition.
+    pub fence: Fence,
+}
+
+/// A workspace, as its events tell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The lock, when held.
+    pub lock: Option<Lock>,
+    /// The fence of the newest acquisition.
+    pub fence: Fence,
+    /// Runs that wait for the lock, first come first.
+    pub queue: Vec<RunId>,
+    /// The published state.
+    pub head: Option<StateHead>,
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Self {
+            lock: None,
+            fence: Fence::NEVER,
+            queue: Vec::new(),
+            head: None,
+        }
+    }
+}
+
+impl Workspace {
+    /// Takes an event that has happened.
+    pub fn evolve(&mut self, event: &Event) {
+        match event {
+            Event::RunEnqueued { run } => self.queue.push(*run),
+            Event::RunDequeued { run } => self.queue.retain(|waiting| waiting != run),
+            Event::LockAcquired { holder, fence, .. } => {
+                if let Holder::Run { run } = holder {
+                    self.queue.retain(|waiting| waiting != run);
+                }
+                self.lock = Some(Lock {
+                    holder: *holder,
+                    fence: *fence,
+                });
+                self.fence = *fence;
+            }
+            Event::LockReleased { .. } => self.lock = None,
+            Event::StatePublished { state, .. } => self.head = Some(state.clone()),
+        }
+    }
+
+    /// Rebuilds a workspace from its events.
+    pub fn replay<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
+        let mut workspace = Self::default();
+        for event in events {
+            workspace.evolve(event);
+        }
+        workspace
+    }
+}

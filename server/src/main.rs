@@ -1,0 +1,2 @@
+//! Room `server`.
+fn main() {}
