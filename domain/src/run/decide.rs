@@ -297,7 +297,10 @@ impl Born<'_> {
     ) -> Vec<Event> {
         let outcome = result.outcome;
         let evidence = self.evidence(plan, &result);
-        let evaluated = Event::PolicyEvaluated { result };
+        let evaluated = Event::PolicyEvaluated {
+            result,
+            approval_expires_at,
+        };
         let failed = |reason: TerminalReason| Event::RunFailed {
             reason,
             detail: reason.sentence().to_owned(),

@@ -59,6 +59,8 @@ pub enum Event {
     PolicyEvaluated {
         /// The result.
         result: PolicyResult,
+        /// When the question that follows lapses: the override, or the approval.
+        approval_expires_at: Timestamp,
     },
     /// A soft-mandatory failure was let through for a limited time.
     PolicyOverridden {

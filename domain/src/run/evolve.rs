@@ -82,20 +82,33 @@ fn follow_review(now: &Standing, event: &Event) -> Option<Standing> {
             Some(Standing::PolicyChecking { plan: plan.clone() })
         }
         // The standing to decide from, until the event that follows in the same decision says more.
-        (Standing::PolicyChecking { plan }, Event::PolicyEvaluated { result }) => {
-            Some(Standing::OverrideRequired {
-                plan: plan.clone(),
-                policy: result.clone(),
-                override_expires_at: None,
-            })
-        }
         (
-            Standing::OverrideRequired { plan, policy, .. },
-            Event::PolicyOverridden { expires_at, .. },
+            Standing::PolicyChecking { plan },
+            Event::PolicyEvaluated {
+                result,
+                approval_expires_at,
+            },
+        ) => Some(Standing::OverrideRequired {
+            plan: plan.clone(),
+            policy: result.clone(),
+            expires_at: *approval_expires_at,
+            override_expires_at: None,
+        }),
+        (
+            Standing::OverrideRequired {
+                plan,
+                policy,
+                expires_at,
+                ..
+            },
+            Event::PolicyOverridden {
+                expires_at: until, ..
+            },
         ) => Some(Standing::OverrideRequired {
             plan: plan.clone(),
             policy: policy.clone(),
-            override_expires_at: Some(*expires_at),
+            expires_at: *expires_at,
+            override_expires_at: Some(*until),
         }),
         (
             Standing::OverrideRequired {
@@ -183,11 +196,12 @@ fn follow_apply(now: &Standing, event: &Event) -> Option<Standing> {
             evidence: evidence.clone(),
             doubt: doubt.clone(),
         }),
-        (Standing::Planning { attempt, .. }, Event::CancelRequested { by, reason, .. }) => {
+        (Standing::Planning { attempt, .. }, Event::CancelRequested { by, reason, at }) => {
             Some(Standing::PlanCanceling {
                 attempt: attempt.clone(),
                 by: *by,
                 reason: reason.clone(),
+                requested_at: *at,
             })
         }
         (
@@ -198,7 +212,7 @@ fn follow_apply(now: &Standing, event: &Event) -> Option<Standing> {
                 attempt,
                 ..
             },
-            Event::CancelRequested { by, reason, .. },
+            Event::CancelRequested { by, reason, at },
         ) => Some(Standing::ApplyCanceling {
             plan: plan.clone(),
             evidence: evidence.clone(),
@@ -206,6 +220,7 @@ fn follow_apply(now: &Standing, event: &Event) -> Option<Standing> {
             attempt: attempt.clone(),
             by: *by,
             reason: reason.clone(),
+            requested_at: *at,
         }),
         _ => None,
     }

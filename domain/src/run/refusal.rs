@@ -1,6 +1,6 @@
 //! A no by the rules: what the caller can act upon. Nothing here is a failure of the machine.
 
-use super::{EvidencePart, Status};
+use super::{EvidencePart, Status, TerminalReason};
 use crate::{Actor, Fence};
 
 /// Why a command was refused.
@@ -69,11 +69,26 @@ pub enum Refusal {
     #[error("the policy result that was reviewed is not the current one; read the run again")]
     StalePolicyResult,
     /// The override that let the plan through no longer holds.
-    #[error("the policy override has expired; override again or discard the run")]
+    #[error("the policy override has expired; start a new run")]
     OverrideExpired,
     /// An override lasts at most 24 hours and ends in the future.
     #[error("an override ends in the future and lasts at most 24 hours")]
     OverrideTime,
+    /// Only a person decides this; no runner and no timer.
+    #[error("`{command}` is a person's decision")]
+    PersonRequired {
+        /// The command.
+        command: &'static str,
+    },
+    /// A failure whose reason is no failure.
+    #[error("`{reason}` is not a reason for which a run fails before its apply")]
+    NotAFailure {
+        /// What was given.
+        reason: TerminalReason,
+    },
+    /// A state was to be adopted that is not the one the apply left behind.
+    #[error("the state to adopt is not one that the apply left behind")]
+    NotTheEmergencyState,
     /// A decision without a reason.
     #[error("`reason` must say why")]
     ReasonMissing,

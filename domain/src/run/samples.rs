@@ -220,6 +220,7 @@ pub fn one_run_of_each() -> Vec<(&'static str, Run)> {
                 attempt: attempt(1),
                 by: reviewer(),
                 reason: None,
+                requested_at: at(50),
             }),
         ),
         ("planned", run(Standing::Planned { plan: plan() })),
@@ -249,6 +250,7 @@ pub fn one_run_of_each() -> Vec<(&'static str, Run)> {
             run(Standing::OverrideRequired {
                 plan: plan(),
                 policy: policy(PolicyOutcome::SoftFailed),
+                expires_at: at(3600),
                 override_expires_at: None,
             }),
         ),
@@ -298,6 +300,7 @@ pub fn one_run_of_each() -> Vec<(&'static str, Run)> {
                 attempt: attempt(1),
                 by: reviewer(),
                 reason: None,
+                requested_at: at(50),
             }),
         ),
         (
@@ -615,6 +618,7 @@ pub fn one_event_of_each() -> Vec<Event> {
         Event::PolicyCheckStarted,
         Event::PolicyEvaluated {
             result: policy(PolicyOutcome::Pass),
+            approval_expires_at: at(3600),
         },
         Event::PolicyOverridden {
             by,

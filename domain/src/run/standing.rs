@@ -29,6 +29,8 @@ pub enum Standing {
         by: Actor,
         /// Why.
         reason: Option<String>,
+        /// When they asked.
+        requested_at: Timestamp,
     },
     /// The plan is recorded.
     Planned {
@@ -40,13 +42,14 @@ pub enum Standing {
         /// The plan.
         plan: PlanRecord,
     },
-    /// Policy was evaluated and a soft-mandatory one failed. A pass stands here too, between the
-    /// two events of its own decision.
+    /// A soft-mandatory policy failed; a person overrides it or lets it be.
     OverrideRequired {
         /// The plan.
         plan: PlanRecord,
         /// The result.
         policy: PolicyResult,
+        /// When the question lapses.
+        expires_at: Timestamp,
         /// Until when an override holds, once somebody overrode it.
         override_expires_at: Option<Timestamp>,
     },
@@ -99,6 +102,8 @@ pub enum Standing {
         by: Actor,
         /// Why.
         reason: Option<String>,
+        /// When they asked.
+        requested_at: Timestamp,
     },
     /// The apply's outcome is in doubt.
     RecoveryRequired {
