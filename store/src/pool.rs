@@ -1,0 +1,85 @@
+//! Connections, with the rights of one role each.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Executor, PgPool};
+
+use crate::{MIGRATOR, StoreError};
+
+/// The most connections a pool opens.
+pub const POOL_CONNECTIONS_MAX: u32 = 20;
+/// How long a caller waits for a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest a statement may run, in milliseconds.
+const STATEMENT_TIMEOUT_MS: &str = "30000";
+/// The longest a transaction may stay idle, in milliseconds: an idle one holds back projections.
+const IDLE_IN_TRANSACTION_TIMEOUT_MS: &str = "10000";
+
+/// Whose rights a pool's connections have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DbRole {
+    /// Appends to the log and writes records.
+    Api,
+    /// Writes projections.
+    Projector,
+    /// Reads only.
+    Auditor,
+    /// Changes the schema; no running part of the server connects as this.
+    Owner,
+}
+
+impl DbRole {
+    const fn set_role(self) -> Option<&'static str> {
+        match self {
+            Self::Api => Some("set role stackship_api"),
+            Self::Projector => Some("set role stackship_projector"),
+            Self::Auditor => Some("set role stackship_auditor"),
+            Self::Owner => None,
+        }
+    }
+}
+
+/// Opens a pool. Connections are made when first needed, so a wrong URL shows at the first query.
+pub fn open(url: &str, role: DbRole) -> Result<PgPool, StoreError> {
+    let options = PgConnectOptions::from_str(url)?
+        .application_name("stackship")
+        .options([
+            ("statement_timeout", STATEMENT_TIMEOUT_MS),
+            ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT_MS),
+        ])
+        .disable_statement_logging();
+    let pool = PgPoolOptions::new()
+        .max_connections(POOL_CONNECTIONS_MAX)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .after_connect(move |connection, _| {
+            Box::pin(async move {
+                if let Some(statement) = role.set_role() {
+                    connection.execute(statement).await?;
+                }
+                Ok(())
+            })
+        })
+        .connect_lazy_with(options);
+    Ok(pool)
+}
+
+/// Brings the schema up to date, as the owner.
+pub async fn migrate(url: &str) -> Result<(), MigrationError> {
+    let options = PgConnectOptions::from_str(url).map_err(sqlx::migrate::MigrateError::from)?;
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .connect_with(options)
+        .await
+        .map_err(sqlx::migrate::MigrateError::from)?;
+    MIGRATOR.run(&pool).await?;
+    pool.close().await;
+    Ok(())
+}
+
+/// The schema could not be brought up to date.
+#[derive(Debug, thiserror::Error)]
+#[error("the database schema could not be brought up to date")]
+pub struct MigrationError(#[from] sqlx::migrate::MigrateError);

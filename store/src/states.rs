@@ -1,0 +1,326 @@
+//! State versions: begun and staged by an applying run, published by the log alone.
+//!
+//! A staged state is what its run reads back; everybody else reads the published one. What is
+//! staged and never published is the run's emergency state: it is kept and never a version.
+
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use stackship_domain::ids::{ObjectId, OrganizationId, RunId, StateVersionId, WorkspaceId};
+use stackship_domain::{Fence, Sha256Digest, Timestamp};
+use tokio::io::AsyncRead;
+
+use crate::attempts::RunPrincipal;
+use crate::objects::{NewObject, ObjectKind, ObjectReader};
+use crate::{DbTime, Store, StoreError, Violation, clock};
+
+/// The largest state, in bytes.
+pub const STATE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// The largest outputs document, in bytes.
+pub const OUTPUTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// What a run says of a state before it uploads the bytes.
+#[derive(Debug, Clone)]
+pub struct NewState {
+    /// Who writes.
+    pub principal: RunPrincipal,
+    /// Its serial.
+    pub serial: i64,
+    /// Its lineage.
+    pub lineage: String,
+    /// MD5 of the bytes that follow, 32 hexadecimal digits: the protocol's own check.
+    pub md5: String,
+    /// Root outputs with sensitive values in clear; stored encrypted.
+    pub outputs: Option<Vec<u8>>,
+}
+
+/// How far a state has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateStatus {
+    /// The bytes have not arrived.
+    Pending,
+    /// The bytes are here; only its run sees them.
+    Staged,
+    /// The workspace's state, now or once.
+    Published,
+}
+
+/// A state version, as it is stored.
+#[derive(Debug, Clone)]
+pub struct StateVersionRow {
+    /// Which one.
+    pub id: StateVersionId,
+    /// The tenant.
+    pub organization: OrganizationId,
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The run that wrote it.
+    pub run: RunId,
+    /// The fence under which it was written.
+    pub fence: Fence,
+    /// Its serial.
+    pub serial: i64,
+    /// Its lineage.
+    pub lineage: String,
+    /// MD5 of its bytes.
+    pub md5: String,
+    /// How far it has come.
+    pub status: StateStatus,
+    /// The stored bytes.
+    pub object: Option<ObjectId>,
+    /// SHA-256 of the bytes.
+    pub sha256: Option<Sha256Digest>,
+    /// Number of bytes.
+    pub bytes: Option<i64>,
+    /// When it was begun.
+    pub created_at: Timestamp,
+    /// When it became the workspace's state.
+    pub published_at: Option<Timestamp>,
+    /// The stored outputs document.
+    pub outputs_object: Option<ObjectId>,
+}
+
+/// Why the bytes of a state were not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum PutError {
+    /// There is no such state of this run.
+    #[error("there is no such state version of this run")]
+    NotFound,
+    /// The bytes are not the ones that were announced.
+    #[error("the bytes do not have the announced MD5")]
+    Md5Mismatch,
+    /// The serial or lineage inside is not the announced one.
+    #[error("the state's own serial or lineage is not the announced one")]
+    IdentityMismatch,
+    /// A failure of ours, or a refusal by the database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+const COLUMNS: &str = "state_version_id, organization_id, workspace_id, run_id, fence, serial, lineage, md5, status, \
+     object_id, sha256, bytes, created_at, published_at, outputs_object_id";
+
+/// Begins a state version; the same announcement again finds the first one.
+pub async fn begin(store: &Store, new: NewState) -> Result<StateVersionRow, StoreError> {
+    let fence = new.principal.fence.ok_or(StoreError::Refused(Violation::StaleFence))?;
+    if let Some(row) = announced(store, &new).await? {
+        return Ok(row);
+    }
+    let outputs = match &new.outputs {
+        None => None,
+        Some(bytes) => {
+            let object = NewObject {
+                organization: new.principal.organization,
+                workspace: Some(new.principal.workspace),
+                kind: ObjectKind::StateOutputs,
+                bytes_max: OUTPUTS_BYTES_MAX,
+            };
+            Some(store.objects.put_bytes(object, bytes).await?.id)
+        }
+    };
+    let id: StateVersionId = clock::fresh();
+    sqlx::query(
+        "insert into record.state_versions (state_version_id, organization_id, workspace_id, run_id, fence, serial, \
+             lineage, md5, outputs_object_id) values ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+         on conflict on constraint same_upload_once do nothing",
+    )
+    .bind(id.to_string())
+    .bind(new.principal.organization.to_string())
+    .bind(new.principal.workspace.to_string())
+    .bind(new.principal.run.to_string())
+    .bind(fence.number())
+    .bind(new.serial)
+    .bind(&new.lineage)
+    .bind(&new.md5)
+    .bind(outputs.map(|object| object.to_string()))
+    .execute(&store.pool)
+    .await?;
+    announced(store, &new).await?.ok_or_else(|| StoreError::inconsistent("record.state_versions", "run_id", id))
+}
+
+async fn announced(store: &Store, new: &NewState) -> Result<Option<StateVersionRow>, StoreError> {
+    let row = sqlx::query(&format!(
+        "select {COLUMNS} from record.state_versions \
+         where organization_id = $1 and run_id = $2 and serial = $3 and lineage = $4 and md5 = $5"
+    ))
+    .bind(new.principal.organization.to_string())
+    .bind(new.principal.run.to_string())
+    .bind(new.serial)
+    .bind(&new.lineage)
+    .bind(&new.md5)
+    .fetch_optional(&store.pool)
+    .await?;
+    row.as_ref().map(parse).transpose()
+}
+
+/// Takes the bytes of a begun state and stages it. `check` sees what was stored and says whether it
+/// is what was announced; bytes that are not are never staged. Taking the same bytes again is
+/// harmless.
+pub async fn stage<R, C>(store: &Store, principal: RunPrincipal, id: StateVersionId, reader: R, check: C) -> Result<StateVersionRow, PutError>
+where
+    R: AsyncRead + Send + Unpin,
+    C: AsyncFnOnce(&StateVersionRow) -> Result<(), PutError>,
+{
+    let row = of_run(store, principal, id).await?;
+    if row.status != StateStatus::Pending {
+        return Ok(row);
+    }
+    let object = NewObject {
+        organization: row.organization,
+        workspace: Some(row.workspace),
+        kind: ObjectKind::State,
+        bytes_max: STATE_BYTES_MAX,
+    };
+    let stored = store.objects.put(object, reader).await.map_err(StoreError::from)?;
+    check(&row).await?;
+    sqlx::query(
+        "update record.state_versions set object_id = $2, sha256 = $3, bytes = $4, status = 'staged', \
+             staged_at = clock_timestamp() \
+         where state_version_id = $1 and object_id is null",
+    )
+    .bind(id.to_string())
+    .bind(stored.id.to_string())
+    .bind(stored.sha256.as_bytes().as_slice())
+    .bind(i64::try_from(stored.bytes).unwrap_or(i64::MAX))
+    .execute(&store.pool)
+    .await
+    .map_err(StoreError::from)?;
+    of_run(store, principal, id).await
+}
+
+/// Keeps the external JSON form of a state beside it.
+pub async fn keep_json<R>(store: &Store, principal: RunPrincipal, id: StateVersionId, reader: R) -> Result<(), PutError>
+where
+    R: AsyncRead + Send + Unpin,
+{
+    let row = of_run(store, principal, id).await?;
+    let object = NewObject {
+        organization: row.organization,
+        workspace: Some(row.workspace),
+        kind: ObjectKind::StateJson,
+        bytes_max: STATE_BYTES_MAX,
+    };
+    let stored = store.objects.put(object, reader).await.map_err(StoreError::from)?;
+    sqlx::query(
+        "update record.state_versions set json_object_id = $2 where state_version_id = $1 and json_object_id is null",
+    )
+    .bind(id.to_string())
+    .bind(stored.id.to_string())
+    .execute(&store.pool)
+    .await
+    .map_err(StoreError::from)?;
+    Ok(())
+}
+
+/// One state version of the run that a token speaks for.
+pub async fn of_run(
+    store: &Store,
+    principal: RunPrincipal,
+    id: StateVersionId,
+) -> Result<StateVersionRow, PutError> {
+    let row = by_id(store, principal.organization, id).await?.ok_or(PutError::NotFound)?;
+    if row.run == principal.run && row.workspace == principal.workspace { Ok(row) } else { Err(PutError::NotFound) }
+}
+
+/// A state version of the organization.
+pub async fn by_id(
+    store: &Store,
+    organization: OrganizationId,
+    id: StateVersionId,
+) -> Result<Option<StateVersionRow>, StoreError> {
+    let row = sqlx::query(&format!(
+        "select {COLUMNS} from record.state_versions where organization_id = $1 and state_version_id = $2"
+    ))
+    .bind(organization.to_string())
+    .bind(id.to_string())
+    .fetch_optional(&store.pool)
+    .await?;
+    row.as_ref().map(parse).transpose()
+}
+
+/// The workspace's state, as everybody but an applying run sees it.
+pub async fn current(
+    store: &Store,
+    organization: OrganizationId,
+    workspace: WorkspaceId,
+) -> Result<Option<StateVersionRow>, StoreError> {
+    let row = sqlx::query(&format!(
+        "select {COLUMNS} from record.state_versions where organization_id = $1 and state_version_id = ( \
+             select current_state_version_id from record.workspaces \
+             where organization_id = $1 and workspace_id = $2)"
+    ))
+    .bind(organization.to_string())
+    .bind(workspace.to_string())
+    .fetch_optional(&store.pool)
+    .await?;
+    row.as_ref().map(parse).transpose()
+}
+
+/// The newest state that a run staged: the last one that tofu wrote.
+pub async fn newest_staged(
+    store: &Store,
+    organization: OrganizationId,
+    run: RunId,
+) -> Result<Option<StateVersionRow>, StoreError> {
+    let row = sqlx::query(&format!(
+        "select {COLUMNS} from record.state_versions \
+         where organization_id = $1 and run_id = $2 and status <> 'pending' \
+         order by serial desc, staged_at desc limit 1"
+    ))
+    .bind(organization.to_string())
+    .bind(run.to_string())
+    .fetch_optional(&store.pool)
+    .await?;
+    row.as_ref().map(parse).transpose()
+}
+
+/// Streams the bytes of a state; `None` while they have not arrived.
+pub async fn reader(store: &Store, row: &StateVersionRow) -> Result<Option<ObjectReader>, StoreError> {
+    match row.object {
+        None => Ok(None),
+        Some(object) => Ok(Some(store.objects.reader(row.organization, object, ObjectKind::State).await?)),
+    }
+}
+
+/// The outputs document of a state, values in clear.
+pub async fn outputs(store: &Store, row: &StateVersionRow) -> Result<Option<serde_json::Value>, StoreError> {
+    let Some(object) = row.outputs_object else { return Ok(None) };
+    let bytes =
+        store.objects.read_to_vec(row.organization, object, ObjectKind::StateOutputs, OUTPUTS_BYTES_MAX).await?;
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|_| StoreError::inconsistent("record.state_versions", "outputs_object_id", row.id))
+}
+
+fn parse(row: &PgRow) -> Result<StateVersionRow, StoreError> {
+    let key: String = row.try_get("state_version_id")?;
+    let bad = |column: &'static str| StoreError::inconsistent("record.state_versions", column, &key);
+    let object = |column: &'static str| -> Result<Option<ObjectId>, StoreError> {
+        row.try_get::<Option<String>, _>(column)?.map(|text| text.parse().map_err(|_| bad(column))).transpose()
+    };
+    let sha256 = row
+        .try_get::<Option<Vec<u8>>, _>("sha256")?
+        .map(|bytes| <[u8; 32]>::try_from(bytes).map(Sha256Digest::from_bytes).map_err(|_| bad("sha256")))
+        .transpose()?;
+    Ok(StateVersionRow {
+        organization: row.try_get::<String, _>("organization_id")?.parse().map_err(|_| bad("organization_id"))?,
+        workspace: row.try_get::<String, _>("workspace_id")?.parse().map_err(|_| bad("workspace_id"))?,
+        run: row.try_get::<String, _>("run_id")?.parse().map_err(|_| bad("run_id"))?,
+        fence: Fence::from_stored(row.try_get("fence")?),
+        serial: row.try_get("serial")?,
+        lineage: row.try_get("lineage")?,
+        md5: row.try_get("md5")?,
+        status: match row.try_get::<String, _>("status")?.as_str() {
+            "pending" => StateStatus::Pending,
+            "staged" => StateStatus::Staged,
+            "published" => StateStatus::Published,
+            _ => return Err(bad("status")),
+        },
+        object: object("object_id")?,
+        sha256,
+        bytes: row.try_get("bytes")?,
+        created_at: row.try_get::<DbTime, _>("created_at")?.get(),
+        published_at: row.try_get::<Option<DbTime>, _>("published_at")?.map(DbTime::get),
+        outputs_object: object("outputs_object_id")?,
+        id: key.parse().map_err(|_| bad("state_version_id"))?,
+    })
+}
