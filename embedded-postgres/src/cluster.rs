@@ -130,3 +130,14 @@ impl fmt::Debug for Cluster {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_can_be_watched_from_one_thread_and_stopped_on_another() {
+        fn is_send_and_sync<T: Send + Sync>() {}
+        is_send_and_sync::<Cluster>();
+    }
+}

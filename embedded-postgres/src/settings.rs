@@ -71,6 +71,8 @@ impl Settings {
                 ("synchronous_commit", "off"),
                 ("full_page_writes", "off"),
                 ("autovacuum", "off"),
+                // Its default shrinks with the segments that a throwaway cluster is made with.
+                ("max_wal_size", "1GB"),
             ],
         };
         let common: &[(&str, &str)] = &[

@@ -14,45 +14,78 @@ use crate::{Error, Settings};
 /// A socket path has 107 bytes, of which `/.s.PGSQL.5432` takes 14.
 const SOCKET_DIR_BYTES_MAX: usize = 93;
 
+/// What the server keeps beside its socket.
+const SOCKET_LOCK: &str = ".s.PGSQL.5432.lock";
+
 /// A directory that only we can enter, short enough for a socket and plain enough for a URL.
 #[derive(Debug)]
 pub(crate) struct SocketDir {
     path: PathBuf,
-    /// Whether it lies outside the cluster's own surroundings and must not be left behind.
-    borrowed: bool,
+    origin: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The operator's: it may be in other use too.
+    Given,
+    /// Ours, beside the data directory.
+    Beside,
+    /// Ours, in a directory for the whole machine; not to be left behind.
+    Short,
 }
 
 impl SocketDir {
+    /// Makes the directory ready for a server. Only the lock's holder may call this, once no server
+    /// runs any more.
     pub(crate) fn prepare(settings: &Settings, layout: &Layout) -> Result<Self, Error> {
-        let wanted = match &settings.socket_dir {
-            Some(dir) => std::path::absolute(dir).map_err(Error::io("find", dir))?,
-            None => layout.socket_dir.clone(),
+        let (wanted, origin) = match &settings.socket_dir {
+            Some(dir) => {
+                let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
+                (dir, Origin::Given)
+            }
+            None => (layout.socket_dir.clone(), Origin::Beside),
         };
         let socket = if fits(&wanted) {
             Self {
                 path: wanted,
-                borrowed: false,
+                origin,
             }
         } else {
             Self {
                 path: short_dir(settings, layout)?,
-                borrowed: true,
+                origin: Origin::Short,
             }
         };
-        // A directory that the operator named may be in other use: we do not change its mode.
-        let named_by_us = socket.borrowed || settings.socket_dir.is_none();
-        make_private(&socket.path, named_by_us)?;
+        make_private(&socket.path, socket.origin != Origin::Given)?;
+        socket.remove_stale_lock(&layout.data_dir)?;
         Ok(socket)
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// The socket has a lock file with a pid, which hinders a start as `postmaster.pid` does when
+    /// that pid is alive for another reason. In a directory of the operator's it may belong to
+    /// another server; its second line says to which.
+    fn remove_stale_lock(&self, data_dir: &Path) -> Result<(), Error> {
+        let lock = self.path.join(SOCKET_LOCK);
+        let text = match fs::read_to_string(&lock) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(Error::io("read", &lock)(error)),
+        };
+        let is_this_servers = text.lines().nth(1).map(Path::new) == Some(data_dir);
+        if self.origin == Origin::Given && !is_this_servers {
+            return Ok(());
+        }
+        fs::remove_file(&lock).map_err(Error::io("remove", &lock))
+    }
 }
 
 impl Drop for SocketDir {
     fn drop(&mut self) {
-        if self.borrowed
+        if self.origin == Origin::Short
             && let Err(error) = fs::remove_dir(&self.path)
         {
             tracing::debug!(%error, path = %self.path.display(), "Left the socket directory behind");

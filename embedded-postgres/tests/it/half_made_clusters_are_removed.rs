@@ -2,7 +2,7 @@ use std::fs;
 
 use stackship_embedded_postgres::{Cluster, Error};
 
-use crate::support::{Home, sql};
+use crate::support::{Home, script, sql};
 
 #[test]
 fn what_a_killed_initdb_left_is_removed_and_does_not_hinder_a_start() {
@@ -27,8 +27,8 @@ fn a_cluster_that_could_not_be_made_leaves_nothing_behind() {
     let home = Home::new();
     let bin = home.path().join("bin");
     fs::create_dir(&bin).unwrap();
-    executable(&bin.join("postgres"), "echo 'postgres (PostgreSQL) 15.1'");
-    executable(
+    script(&bin.join("postgres"), "echo 'postgres (PostgreSQL) 15.1'");
+    script(
         &bin.join("initdb"),
         "touch \"$2/PG_VERSION\"; echo 'no space left' >&2; exit 1",
     );
@@ -67,12 +67,4 @@ fn a_directory_with_other_content_is_left_alone() {
         fs::read_to_string(home.data_dir().join("thesis.txt")).unwrap(),
         "precious"
     );
-}
-
-fn executable(path: &std::path::Path, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    // PATH is empty for the server's programs.
-    let text = format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n");
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -1,13 +1,14 @@
 //! Clusters, SQL and waiting for the tests.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stackship_embedded_postgres::{Cluster, DATABASE, Durability, Settings};
+use stackship_embedded_postgres::{Cluster, DATABASE, Durability, Error, Settings};
 use tempfile::TempDir;
 
 /// Generous, because other builds may share the machine. Only a failing test waits this long.
@@ -53,23 +54,40 @@ impl Home {
         Cluster::start(&self.settings()).unwrap()
     }
 
-    /// With a data directory as a stopped server leaves it: a copy of one that is made once.
+    /// With a data directory as a stopped server leaves it.
     pub fn with_stopped_cluster() -> Self {
-        static MADE_ONCE: OnceLock<Home> = OnceLock::new();
-        let template = MADE_ONCE.get_or_init(|| {
-            let home = Self::new();
-            home.start().stop().unwrap();
-            home
-        });
         let home = Self::new();
         let copied = Command::new("cp")
             .arg("-a")
-            .args([template.data_dir(), home.data_dir()])
+            .args([stopped_cluster(), &home.data_dir()])
             .status()
             .unwrap();
         assert!(copied.success());
         home
     }
+}
+
+/// A cluster to copy, because `initdb` takes seconds. It stays for the next test run; the lock is
+/// for test runners that start a process per test.
+fn stopped_cluster() -> &'static Path {
+    static CHECKED: OnceLock<PathBuf> = OnceLock::new();
+    CHECKED.get_or_init(|| {
+        let parent = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stopped-cluster");
+        fs::create_dir_all(&parent).unwrap();
+        let lock = File::create(parent.join("tests.lock")).unwrap();
+        lock.lock().unwrap();
+        let data_dir = parent.join("pg");
+        let settings = Settings::new(&data_dir, Durability::Throwaway);
+        let cluster = Cluster::start(&settings).or_else(|error| match error {
+            Error::OtherMajor { .. } => {
+                fs::remove_dir_all(&data_dir).unwrap();
+                Cluster::start(&settings)
+            }
+            other => Err(other),
+        });
+        cluster.unwrap().stop().unwrap();
+        data_dir
+    })
 }
 
 /// Runs SQL with `psql` and returns the first column of its answer.
@@ -142,4 +160,16 @@ pub fn processes_in(dir: &Path) -> Vec<u32> {
     pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
         .filter(|pid| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == dir))
         .collect()
+}
+
+/// The directory of the programs that `cluster` runs on.
+pub fn bin_dir(cluster: &Cluster) -> PathBuf {
+    let exe = fs::read_link(format!("/proc/{}/exe", cluster.pid())).unwrap();
+    exe.parent().unwrap().to_owned()
+}
+
+/// A shell script in the place of one of PostgreSQL's programs, which get no PATH.
+pub fn script(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -1,10 +1,12 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
 
-use crate::support::{Home, stderr, stdout, with_postgres};
+use crate::support::{Home, bin_dir, eventually, script, stderr, stdout, with_postgres};
 
 #[test]
 fn the_command_finds_its_database_and_may_create_others() {
@@ -56,6 +58,36 @@ fn a_termination_is_passed_on_and_the_command_decides() {
     assert_eq!(line, "up\n");
     kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(7));
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_termination_during_the_start_means_that_the_command_is_not_run() {
+    let home = Home::new();
+    let bin = tempfile::tempdir().unwrap();
+    let real = bin_dir(&Home::with_stopped_cluster().start());
+    symlink(real.join("postgres"), bin.path().join("postgres")).unwrap();
+    let [begun, go_on, ran] = ["begun", "go-on", "ran"].map(|name| bin.path().join(name));
+    mkfifo(&go_on, Mode::S_IRWXU).unwrap();
+    let slow = format!(
+        "touch '{}'; read go < '{}'; exec '{}' \"$@\"",
+        begun.display(),
+        go_on.display(),
+        real.join("initdb").display()
+    );
+    script(&bin.path().join("initdb"), &slow);
+    let mut running = with_postgres(home.path())
+        .arg("--")
+        .arg("touch")
+        .arg(&ran)
+        .env("STACKSHIP_PG_BIN", bin.path())
+        .spawn()
+        .unwrap();
+    eventually("initdb", || begun.exists().then_some(()));
+    kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
+    fs::write(&go_on, "go\n").unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(143));
+    assert!(!ran.exists());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
 

@@ -1,19 +1,19 @@
 //! `with-postgres -- CMD`: runs a command with a throwaway PostgreSQL.
 
+mod signals;
+mod sweep;
+
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus};
 
-use nix::errno::Errno;
-use nix::sys::signal::{SigSet, Signal, kill};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::Pid;
 use stackship_embedded_postgres::{Cluster, DATABASE, Durability, Settings, end_with_this_thread};
+
+use crate::signals::Signals;
+use crate::sweep::sweep;
 
 const HELP: &str = "\
 Runs a command with a PostgreSQL of its own, which is thrown away afterwards.
@@ -52,9 +52,6 @@ const SIGNALED: u8 = 128;
 /// Directories with this prefix belong to nobody once their supervisor is dead.
 const PREFIX: &str = "with-postgres-";
 const KEPT_PREFIX: &str = "kept-by-with-postgres-";
-
-/// The most left-over directories that one call removes: cleaning up must not delay the tests.
-const SWEEP_MAX: usize = 20;
 
 fn main() -> ExitCode {
     match parse(env::args_os().skip(1)) {
@@ -135,7 +132,7 @@ impl Run {
     fn run(&self) -> Result<ExitCode, Failure> {
         // Before any thread starts, because threads inherit what is blocked.
         let signals = Signals::block().map_err(|error| Failure::ours(&error))?;
-        sweep(&env::temp_dir());
+        sweep(&env::temp_dir(), PREFIX);
         let dir = tempfile::Builder::new()
             .prefix(if self.keep { KEPT_PREFIX } else { PREFIX })
             .disable_cleanup(self.keep)
@@ -218,104 +215,10 @@ fn exit_code(status: ExitStatus) -> u8 {
     }
 }
 
-/// The signals that this program handles, read one by one instead of by a handler.
-struct Signals {
-    set: SigSet,
-    file: SignalFd,
-}
-
-/// The code of a signal that the terminal sent, and not another process.
-const FROM_KERNEL: i32 = 0x80;
-
-impl Signals {
-    fn block() -> Result<Self, Errno> {
-        let mut set = SigSet::empty();
-        for signal in [
-            Signal::SIGINT,
-            Signal::SIGTERM,
-            Signal::SIGHUP,
-            Signal::SIGCHLD,
-        ] {
-            set.add(signal);
-        }
-        set.thread_block()?;
-        let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)?;
-        Ok(Self { set, file })
-    }
-
-    /// A signal to end that came while the server was starting.
-    fn ended_early(&self) -> Result<Option<Signal>, Errno> {
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let pending = SignalFd::with_flags(&self.set, flags)?;
-        while let Some(info) = pending.read_signal()? {
-            let signal = signal_of(info.ssi_signo)?;
-            if signal != Signal::SIGCHLD {
-                return Ok(Some(signal));
-            }
-        }
-        Ok(None)
-    }
-
-    /// One thread reads both "a child ended" and "pass this on", so a signal can never go to a
-    /// pid that was just given away.
-    fn forward_until_the_end_of(&self, mut child: Child) -> io::Result<ExitStatus> {
-        let pid = Pid::from_raw(child.id().cast_signed());
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(status);
-            }
-            let Some(info) = self.file.read_signal()? else {
-                continue;
-            };
-            let signal = signal_of(info.ssi_signo)?;
-            // A Ctrl-C reaches the command from the terminal itself. Twice would mean "at once" to
-            // many programs.
-            if signal != Signal::SIGCHLD && info.ssi_code != FROM_KERNEL {
-                kill(pid, signal)?;
-            }
-        }
-    }
-}
-
-fn signal_of(number: u32) -> Result<Signal, Errno> {
-    Signal::try_from(number.cast_signed())
-}
-
-/// Removes what earlier calls left when they were killed with SIGKILL.
-///
-/// Their supervisor must be dead and its lock free. A directory without a recorded pid is being
-/// set up right now.
-fn sweep(temp_dir: &Path) {
-    let Ok(entries) = fs::read_dir(temp_dir) else {
-        return;
-    };
-    let left_over = entries.flatten().filter(|entry| {
-        entry.file_name().to_string_lossy().starts_with(PREFIX) && is_abandoned(&entry.path())
-    });
-    for entry in left_over.take(SWEEP_MAX) {
-        if let Err(error) = fs::remove_dir_all(entry.path()) {
-            eprintln!(
-                "with-postgres: cannot remove {}: {error}",
-                entry.path().display()
-            );
-        }
-    }
-}
-
-fn is_abandoned(dir: &Path) -> bool {
-    let lock = dir.join("pg.lock");
-    let is_ours = fs::symlink_metadata(dir)
-        .is_ok_and(|found| found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw());
-    let owner = fs::read_to_string(&lock).unwrap_or_default();
-    let owner_is_dead = owner
-        .trim()
-        .parse::<u32>()
-        .is_ok_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
-    is_ours && owner_is_dead && File::open(&lock).is_ok_and(|lock| lock.try_lock().is_ok())
-}
-
 #[cfg(test)]
 mod tests {
+    use nix::sys::signal::Signal;
+
     use super::*;
 
     fn parsed(arguments: &[&str]) -> Result<Call, String> {
