@@ -22,6 +22,14 @@ pub enum Violation {
     /// An apply without approval (S-RUN-6).
     #[error("automatic apply is refused")]
     AutoApply,
+    /// There is no room for one more.
+    #[error("there may be at most {max} {what}")]
+    Full {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there may be.
+        max: usize,
+    },
     /// Another live apply exists in the workspace.
     #[error("another apply is live in this workspace")]
     ApplyLive,

@@ -1,0 +1,197 @@
+//! Grants: which role a user has, and where. A role holds for everything below its scope.
+
+use serde::Serialize;
+use serde_json::json;
+use sqlx::PgPool;
+use sqlx::postgres::PgRow;
+use stackship_domain::ids::{OrganizationId, ProjectId, UserId, WorkspaceId};
+use stackship_domain::{Role, Timestamp};
+
+use super::columns::Columns;
+use super::{Page, commit, tell};
+use crate::log::Context;
+use crate::{Store, StoreError, Violation};
+
+/// Where a role holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Scope {
+    /// In the whole organization.
+    Organization,
+    /// In one project.
+    Project {
+        /// Which one.
+        project: ProjectId,
+    },
+    /// In one workspace.
+    Workspace {
+        /// Which one.
+        workspace: WorkspaceId,
+    },
+}
+
+impl Scope {
+    fn project(self) -> Option<String> {
+        match self {
+            Self::Project { project } => Some(project.to_string()),
+            Self::Organization | Self::Workspace { .. } => None,
+        }
+    }
+
+    fn workspace(self) -> Option<String> {
+        match self {
+            Self::Workspace { workspace } => Some(workspace.to_string()),
+            Self::Organization | Self::Project { .. } => None,
+        }
+    }
+}
+
+/// A role to be granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Grant {
+    /// Where.
+    pub scope: Scope,
+    /// To whom.
+    pub user: UserId,
+    /// What.
+    pub role: Role,
+}
+
+/// A granted role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrantRow {
+    /// Its number; pages go by it.
+    pub number: i64,
+    /// What was granted.
+    pub grant: Grant,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// Grants a role; it takes the place of the user's earlier role in the same scope.
+pub async fn grant(store: &Store, context: &Context, grant: Grant) -> Result<(), StoreError> {
+    let mut transaction = store.pool.begin().await?;
+    // The scope must be the organization's own; a grant elsewhere would be somebody else's.
+    let granted = sqlx::query(
+        "insert into record.role_grants (organization_id, project_id, workspace_id, user_id, role) \
+         select $1, $2, $3, $4, $5 \
+         where ($2::text is null or exists ( \
+                 select from record.projects where organization_id = $1 and project_id = $2)) \
+           and ($3::text is null or exists ( \
+                 select from record.workspaces where organization_id = $1 and workspace_id = $3)) \
+         on conflict (organization_id, user_id, coalesce(project_id, ''), coalesce(workspace_id, '')) \
+             do update set role = excluded.role",
+    )
+    .bind(context.organization.to_string())
+    .bind(grant.scope.project())
+    .bind(grant.scope.workspace())
+    .bind(grant.user.to_string())
+    .bind(grant.role.as_str())
+    .execute(&mut *transaction)
+    .await?;
+    if granted.rows_affected() == 0 {
+        return Err(Violation::NotNow.into());
+    }
+    tell(&mut transaction, context, "role_granted", grant).await?;
+    commit(store, transaction).await
+}
+
+/// Takes a user's role in a scope away. Returns whether there was one.
+pub async fn revoke(
+    store: &Store,
+    context: &Context,
+    scope: Scope,
+    user: UserId,
+) -> Result<bool, StoreError> {
+    let mut transaction = store.pool.begin().await?;
+    let revoked = sqlx::query(
+        "delete from record.role_grants where organization_id = $1 and user_id = $2 \
+           and project_id is not distinct from $3 and workspace_id is not distinct from $4",
+    )
+    .bind(context.organization.to_string())
+    .bind(user.to_string())
+    .bind(scope.project())
+    .bind(scope.workspace())
+    .execute(&mut *transaction)
+    .await?;
+    if revoked.rows_affected() == 0 {
+        return Ok(false);
+    }
+    tell(
+        &mut transaction,
+        context,
+        "role_revoked",
+        json!({"scope": scope, "user": user}),
+    )
+    .await?;
+    commit(store, transaction).await?;
+    Ok(true)
+}
+
+/// The organization's grants, in the order of their numbers.
+pub async fn list(
+    pool: &PgPool,
+    organization: OrganizationId,
+    page: &Page,
+) -> Result<Vec<GrantRow>, StoreError> {
+    // A page that follows something which is no number follows nothing.
+    let after: i64 = page.after().parse().unwrap_or(0);
+    let rows = sqlx::query(
+        "select grant_id, grant_id::text as key, project_id, workspace_id, user_id, role, created_at \
+         from record.role_grants where organization_id = $1 and grant_id > $2 order by grant_id limit $3",
+    )
+    .bind(organization.to_string())
+    .bind(after)
+    .bind(page.limit())
+    .fetch_all(pool)
+    .await?;
+    rows.iter().map(parse).collect()
+}
+
+/// The strongest of the user's roles that hold here. A workspace tells its project itself.
+pub async fn role_for(
+    pool: &PgPool,
+    organization: OrganizationId,
+    user: UserId,
+    project: Option<ProjectId>,
+    workspace: Option<WorkspaceId>,
+) -> Result<Option<Role>, StoreError> {
+    let rows = sqlx::query(
+        "select role, grant_id::text as key from record.role_grants \
+         where organization_id = $1 and user_id = $2 \
+           and (workspace_id is null or workspace_id = $4) \
+           and (project_id is null or project_id = coalesce( \
+                 (select project_id from record.workspaces where organization_id = $1 and workspace_id = $4), $3))",
+    )
+    .bind(organization.to_string())
+    .bind(user.to_string())
+    .bind(project.map(|project| project.to_string()))
+    .bind(workspace.map(|workspace| workspace.to_string()))
+    .fetch_all(pool)
+    .await?;
+    let role = |row: &PgRow| Columns::new(row, "record.role_grants", "key")?.parsed::<Role>("role");
+    let roles: Vec<Role> = rows.iter().map(role).collect::<Result<_, _>>()?;
+    Ok(roles.into_iter().max())
+}
+
+fn parse(row: &PgRow) -> Result<GrantRow, StoreError> {
+    let columns = Columns::new(row, "record.role_grants", "key")?;
+    let scope = match (
+        columns.parsed_or_null("project_id")?,
+        columns.parsed_or_null("workspace_id")?,
+    ) {
+        (None, None) => Scope::Organization,
+        (Some(project), None) => Scope::Project { project },
+        (None, Some(workspace)) => Scope::Workspace { workspace },
+        (Some(_), Some(_)) => return Err(columns.inconsistent("workspace_id")),
+    };
+    Ok(GrantRow {
+        number: columns.plain("grant_id")?,
+        grant: Grant {
+            scope,
+            user: columns.parsed("user_id")?,
+            role: columns.parsed("role")?,
+        },
+        created_at: columns.time("created_at")?,
+    })
+}

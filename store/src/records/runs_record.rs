@@ -1,0 +1,90 @@
+//! What runs pin, as rows: written by the log's own trigger, only read here.
+
+use sqlx::PgPool;
+use sqlx::postgres::PgRow;
+use stackship_domain::ids::{
+    ConfigurationVersionId, InputSnapshotId, OrganizationId, ProjectId, RunId, WorkspaceId,
+};
+use stackship_domain::run::{Pins, RunKind};
+use stackship_domain::{Fence, Timestamp};
+
+use super::columns::Columns;
+use crate::StoreError;
+
+/// What a run pins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRecord {
+    /// Its id.
+    pub id: RunId,
+    /// The tenant.
+    pub organization: OrganizationId,
+    /// The project of the workspace at creation.
+    pub project: ProjectId,
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// What the run may become.
+    pub kind: RunKind,
+    /// The uploaded source.
+    pub configuration_version: ConfigurationVersionId,
+    /// The pinned inputs.
+    pub input_snapshot: InputSnapshotId,
+    /// What cannot change any more.
+    pub pins: Pins,
+    /// The fence of the lock it got; absent before, and for a speculative run.
+    pub fence: Option<Fence>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// The organization's run with this id.
+pub async fn by_id(
+    pool: &PgPool,
+    organization: OrganizationId,
+    id: RunId,
+) -> Result<Option<RunRecord>, StoreError> {
+    let row = sqlx::query("select * from record.runs where organization_id = $1 and run_id = $2")
+        .bind(organization.to_string())
+        .bind(id.to_string())
+        .fetch_optional(pool)
+        .await?;
+    row.as_ref().map(parse).transpose()
+}
+
+/// The run that was created from this configuration version; there is at most one.
+pub async fn run_of_configuration(
+    pool: &PgPool,
+    organization: OrganizationId,
+    configuration_version: ConfigurationVersionId,
+) -> Result<Option<RunId>, StoreError> {
+    let row = sqlx::query("select run_id from record.runs where organization_id = $1 and configuration_version_id = $2")
+        .bind(organization.to_string())
+        .bind(configuration_version.to_string())
+        .fetch_optional(pool)
+        .await?;
+    row.map(|row| Columns::new(&row, "record.runs", "run_id")?.parsed("run_id"))
+        .transpose()
+}
+
+fn parse(row: &PgRow) -> Result<RunRecord, StoreError> {
+    let columns = Columns::new(row, "record.runs", "run_id")?;
+    Ok(RunRecord {
+        id: columns.parsed("run_id")?,
+        organization: columns.parsed("organization_id")?,
+        project: columns.parsed("project_id")?,
+        workspace: columns.parsed("workspace_id")?,
+        kind: columns.member("kind", RunKind::ALL, RunKind::as_str)?,
+        configuration_version: columns.parsed("configuration_version_id")?,
+        input_snapshot: columns.parsed("input_snapshot_id")?,
+        pins: Pins {
+            configuration: columns.parsed("configuration_digest")?,
+            inputs: columns.parsed("inputs_digest")?,
+            tofu_version: columns.parsed("tofu_version")?,
+            region: columns.plain("region")?,
+            platform: columns.plain("platform")?,
+        },
+        fence: columns
+            .plain::<Option<i64>>("fence")?
+            .map(Fence::from_stored),
+        created_at: columns.time("created_at")?,
+    })
+}

@@ -1,0 +1,147 @@
+//! Users: people and service accounts. They belong to no organization; grants say what each may do
+//! in one.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+use sqlx::PgPool;
+use sqlx::postgres::PgRow;
+use stackship_domain::Timestamp;
+use stackship_domain::ids::UserId;
+
+use super::columns::Columns;
+use super::{commit, tell};
+use crate::log::Context;
+use crate::{Store, StoreError, clock};
+
+/// Whether a user is a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserKind {
+    /// A person.
+    Person,
+    /// A program.
+    Service,
+}
+
+impl UserKind {
+    const ALL: [Self; 2] = [Self::Person, Self::Service];
+
+    /// The name in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// A user to be created.
+#[derive(Debug, Clone)]
+pub struct NewUser {
+    /// What the user signs in with, unique in this installation.
+    pub login: String,
+    /// What others see.
+    pub display_name: String,
+    /// Whether it is a person.
+    pub kind: UserKind,
+}
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// Its id.
+    pub id: UserId,
+    /// What the user signs in with.
+    pub login: String,
+    /// What others see.
+    pub display_name: String,
+    /// Whether it is a person.
+    pub kind: UserKind,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Since when it may do nothing any more.
+    pub disabled_at: Option<Timestamp>,
+}
+
+/// Creates a user. The fact is told in the organization of `context`; without one (the first user of
+/// an installation) there is nobody to tell. Personal data stays out of the log.
+pub async fn create(
+    store: &Store,
+    context: Option<&Context>,
+    new: &NewUser,
+) -> Result<UserId, StoreError> {
+    let id: UserId = clock::fresh();
+    let mut transaction = store.pool.begin().await?;
+    sqlx::query(
+        "insert into record.users (user_id, login, display_name, kind) values ($1, $2, $3, $4)",
+    )
+    .bind(id.to_string())
+    .bind(&new.login)
+    .bind(&new.display_name)
+    .bind(new.kind.as_str())
+    .execute(&mut *transaction)
+    .await?;
+    if let Some(context) = context {
+        tell(
+            &mut transaction,
+            context,
+            "user_created",
+            json!({"user": id, "kind": new.kind.as_str()}),
+        )
+        .await?;
+    }
+    commit(store, transaction).await?;
+    Ok(id)
+}
+
+/// The user who signs in with this.
+pub async fn by_login(pool: &PgPool, login: &str) -> Result<Option<User>, StoreError> {
+    let row = sqlx::query(
+        "select user_id, login, display_name, kind, created_at, disabled_at from record.users where login = $1",
+    )
+    .bind(login)
+    .fetch_optional(pool)
+    .await?;
+    row.as_ref().map(parse).transpose()
+}
+
+/// The user with this id.
+pub async fn by_id(pool: &PgPool, id: UserId) -> Result<Option<User>, StoreError> {
+    let row = sqlx::query(
+        "select user_id, login, display_name, kind, created_at, disabled_at from record.users where user_id = $1",
+    )
+    .bind(id.to_string())
+    .fetch_optional(pool)
+    .await?;
+    row.as_ref().map(parse).transpose()
+}
+
+/// What others see of these users; unknown ones are left out.
+pub async fn display_names(
+    pool: &PgPool,
+    ids: &[UserId],
+) -> Result<HashMap<UserId, String>, StoreError> {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let rows =
+        sqlx::query("select user_id, display_name from record.users where user_id = any($1)")
+            .bind(ids)
+            .fetch_all(pool)
+            .await?;
+    let name = |row: &PgRow| {
+        let columns = Columns::new(row, "record.users", "user_id")?;
+        Ok((columns.parsed("user_id")?, columns.plain("display_name")?))
+    };
+    rows.iter().map(name).collect()
+}
+
+fn parse(row: &PgRow) -> Result<User, StoreError> {
+    let columns = Columns::new(row, "record.users", "user_id")?;
+    Ok(User {
+        id: columns.parsed("user_id")?,
+        login: columns.plain("login")?,
+        display_name: columns.plain("display_name")?,
+        kind: columns.member("kind", &UserKind::ALL, UserKind::as_str)?,
+        created_at: columns.time("created_at")?,
+        disabled_at: columns.time_or_null("disabled_at")?,
+    })
+}
