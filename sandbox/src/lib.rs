@@ -20,15 +20,20 @@
 //! The host binary calls [`run_helper_if_asked`] first thing in `main`, because the driver
 //! re-executes it as the launch helper, the supervisor and the self-test.
 
+pub mod bubblewrap;
 pub mod digest;
 pub mod driver;
+pub mod init;
 pub mod outcome;
 pub mod spec;
+pub mod unpack;
+mod wire;
 
 pub use digest::Digest;
 pub use driver::{
     Capabilities, Control, LaunchError, Sandbox, SandboxDriver, SweepError, Unavailable,
 };
+pub use init::{init_main, run_helper_if_asked};
 pub use outcome::{
     EndReason, Event, Isolation, LogStream, Outcome, ReceivedArtifact, StepExit, StepReport,
 };

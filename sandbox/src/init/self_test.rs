@@ -1,0 +1,4 @@
+//! placeholder
+pub(crate) fn main(_: Option<std::ffi::OsString>) -> ! {
+    std::process::exit(3)
+}

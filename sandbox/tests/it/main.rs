@@ -1,0 +1,3 @@
+//! What the room promises, on a real sandbox.
+mod supervisor;
+mod support;
