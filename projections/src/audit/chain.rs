@@ -1,0 +1,98 @@
+//! The bytes that are hashed. They are made here, part by part and with their lengths, so that no
+//! library's way of printing JSON can change them, and so that no two events have the same bytes.
+//!
+//! `SHA-256(version ‖ previous hash ‖ number ‖ columns ‖ payload)`. Texts and lists are preceded by
+//! their length as eight big-endian bytes. A JSON value is a letter and its content: `n`, `f`, `t`;
+//! `i` with the decimal text; `d` with the eight bytes of a number that is not a whole one; `s` with
+//! the text; `a` with the number of items and the items; `o` with the number of members and, sorted
+//! by the bytes of their names, each name and value.
+//!
+//! Changing anything here needs a new version and a rebuild, and breaks every head kept outside.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use stackship_domain::Sha256Digest;
+use stackship_store::log::LoggedEvent;
+
+/// Which layout is hashed.
+pub const CHAIN_VERSION: &str = "stackship.audit/v1";
+/// What the first entry of an organization is chained to.
+pub const CHAIN_START: Sha256Digest = Sha256Digest::from_bytes([0; 32]);
+
+/// The hash of the entry with this number, chained to the hash before it.
+pub fn link(previous: Sha256Digest, number: i64, event: &LoggedEvent) -> Sha256Digest {
+    let mut bytes = Vec::new();
+    text(CHAIN_VERSION, &mut bytes);
+    bytes.extend(previous.as_bytes());
+    bytes.extend(number.to_be_bytes());
+    for column in [
+        &event.organization_id,
+        &event.aggregate_type,
+        &event.aggregate_id,
+    ] {
+        text(column, &mut bytes);
+    }
+    bytes.extend(event.sequence.to_be_bytes());
+    for column in [
+        &event.event_type,
+        &event.event_version,
+        &event.actor,
+        &event.request_id,
+        &event.command_id,
+    ] {
+        text(column, &mut bytes);
+    }
+    bytes.extend(event.recorded_at.as_microsecond().to_be_bytes());
+    json(&event.payload, &mut bytes);
+    Sha256Digest::from_bytes(Sha256::digest(&bytes).into())
+}
+
+fn length(items: usize, out: &mut Vec<u8>) {
+    let items = u64::try_from(items).expect("a length in memory fits 64 bits");
+    out.extend(items.to_be_bytes());
+}
+
+fn text(text: &str, out: &mut Vec<u8>) {
+    length(text.len(), out);
+    out.extend(text.as_bytes());
+}
+
+/// Total over JSON: a value that had no bytes would stop every projection.
+fn json(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => out.push(b'n'),
+        Value::Bool(false) => out.push(b'f'),
+        Value::Bool(true) => out.push(b't'),
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() => {
+                out.push(b'd');
+                out.extend(float.to_be_bytes());
+            }
+            Some(_) | None => {
+                out.push(b'i');
+                text(&number.to_string(), out);
+            }
+        },
+        Value::String(content) => {
+            out.push(b's');
+            text(content, out);
+        }
+        Value::Array(items) => {
+            out.push(b'a');
+            length(items.len(), out);
+            for item in items {
+                json(item, out);
+            }
+        }
+        Value::Object(members) => {
+            let mut sorted: Vec<_> = members.iter().collect();
+            sorted.sort_by_key(|(name, _)| name.as_bytes());
+            out.push(b'o');
+            length(sorted.len(), out);
+            for (name, member) in sorted {
+                text(name, out);
+                json(member, out);
+            }
+        }
+    }
+}
