@@ -1,12 +1,17 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
+use std::process::ExitStatus;
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
-use crate::support::{Home, bin_dir, eventually, script, stderr, stdout, with_postgres};
+use crate::support::{Home, Killed, bin_dir, eventually, script, stderr, stdout, with_postgres};
+
+fn exit(running: &mut Killed) -> ExitStatus {
+    eventually("the end of with-postgres", || running.0.try_wait().unwrap())
+}
 
 #[test]
 fn the_command_finds_its_database_and_may_create_others() {
@@ -51,13 +56,14 @@ fn a_termination_is_passed_on_and_the_command_decides() {
     let mut running = with_postgres(home.path())
         .args(["--", "sh", "-c", script])
         .spawn()
+        .map(Killed)
         .unwrap();
     let mut line = String::new();
-    let mut lines = BufReader::new(running.stdout.take().unwrap());
+    let mut lines = BufReader::new(running.0.stdout.take().unwrap());
     lines.read_line(&mut line).unwrap();
     assert_eq!(line, "up\n");
-    kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
-    assert_eq!(running.wait().unwrap().code(), Some(7));
+    kill(Pid::from_raw(running.0.id().cast_signed()), Signal::SIGTERM).unwrap();
+    assert_eq!(exit(&mut running).code(), Some(7));
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
 
@@ -82,11 +88,12 @@ fn a_termination_during_the_start_means_that_the_command_is_not_run() {
         .arg(&ran)
         .env("STACKSHIP_PG_BIN", bin.path())
         .spawn()
+        .map(Killed)
         .unwrap();
     eventually("initdb", || begun.exists().then_some(()));
-    kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
+    kill(Pid::from_raw(running.0.id().cast_signed()), Signal::SIGTERM).unwrap();
     fs::write(&go_on, "go\n").unwrap();
-    assert_eq!(running.wait().unwrap().code(), Some(143));
+    assert_eq!(exit(&mut running).code(), Some(143));
     assert!(!ran.exists());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
