@@ -23,6 +23,7 @@
 pub mod bubblewrap;
 pub mod digest;
 pub mod driver;
+pub mod egress;
 pub mod init;
 pub mod outcome;
 pub mod spec;

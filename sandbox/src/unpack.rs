@@ -3,7 +3,7 @@
 //! An archive is written by a stranger. Only directories, regular files and relative symbolic
 //! links that stay inside are taken; everything else refuses the whole archive and names the
 //! entry. Some entries are dropped because a run must not bring them: the version control
-//! directory, state files, saved plans, `.terraform` except its modules, and AppleDouble files.
+//! directory, state files, saved plans, `.terraform` except its modules, and the `._` files of macOS.
 //!
 //! Inflated bytes are counted below the tar reader, so that headers and padding count. Memory is
 //! bounded by the number of entries and the longest path. Symbolic links are made last, so no

@@ -150,6 +150,16 @@ impl Hierarchy {
     }
 }
 
+impl Drop for Hierarchy {
+    fn drop(&mut self) {
+        for parent in self.layout.parents() {
+            if let Err(error) = std::fs::remove_dir(parent) {
+                tracing::debug!(path = %parent.display(), %error, "a control group stays");
+            }
+        }
+    }
+}
+
 impl Group {
     /// The files by which a process enters every group.
     pub(super) fn entrances(&self) -> Vec<PathBuf> {
@@ -157,6 +167,11 @@ impl Group {
             .iter()
             .map(|directory| directory.join("cgroup.procs"))
             .collect()
+    }
+
+    /// The file that lists the processes of the group.
+    pub(super) fn process_list(&self) -> PathBuf {
+        self.pids.join("cgroup.procs")
     }
 
     fn limit(&self, limits: &Limits, layout: &Layout) -> Result<(), String> {
@@ -245,7 +260,7 @@ impl Group {
     }
 
     fn processes(&self) -> Vec<i32> {
-        let text = std::fs::read_to_string(self.pids.join("cgroup.procs")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.process_list()).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     }
 

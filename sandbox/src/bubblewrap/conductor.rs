@@ -89,7 +89,7 @@ impl Conductor {
         ready: oneshot::Sender<Listeners>,
     ) -> Result<Finish, LaunchError> {
         let (outcome, coming) = oneshot::channel();
-        let (received_in, received) = oneshot::channel();
+        let (all_in, all) = oneshot::channel();
         // Every process of the launcher holds this pipe, so its end is the end of the tree.
         let stderr = self
             .child
@@ -98,12 +98,12 @@ impl Conductor {
             .ok_or(io::ErrorKind::NotFound.into());
         let tree = stderr.and_then(|stderr| pipe::Receiver::from_owned_fd(OwnedFd::from(stderr)));
         let thread = std::thread::Builder::new().name("sandbox-receiver".to_owned());
-        let thread = thread.spawn(move || received_in.send(receiver.run(hello)));
+        let thread = thread.spawn(move || drop(all_in.send(receiver.run(hello))));
         // The task must run even if these failed, because it is what ends the tree.
         let failed = tree.as_ref().err().map(io::Error::kind);
         let failed = failed.or(thread.as_ref().err().map(io::Error::kind));
         tokio::spawn(async move {
-            drop(outcome.send(self.conduct(tree.ok(), received, ready).await));
+            drop(outcome.send(self.conduct(tree.ok(), all, ready).await));
         });
         match failed {
             None => Ok(Finish {

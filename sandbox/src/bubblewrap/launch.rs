@@ -4,6 +4,7 @@ use std::io;
 use std::net::TcpListener as StdListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +36,7 @@ pub(super) struct BubblewrapSandbox {
     control: Control,
     events: mpsc::Receiver<Event>,
     finish: Finish,
+    processes: PathBuf,
     /// Closing it tells the conductor that nobody wants the sandbox any more.
     _wanted: oneshot::Sender<()>,
 }
@@ -64,6 +66,46 @@ impl Sandbox for BubblewrapSandbox {
     async fn wait(&mut self) -> Outcome {
         self.events.close();
         self.finish.wait().await
+    }
+}
+
+impl BubblewrapSandbox {
+    /// The processes that run now, as the host sees them.
+    pub(super) fn host_processes(&self) -> Vec<HostProcess> {
+        let list = std::fs::read_to_string(&self.processes).unwrap_or_default();
+        list.lines().filter_map(HostProcess::look).collect()
+    }
+}
+
+/// One process at one time; its number alone may be used again.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct HostProcess {
+    number: String,
+    pub(super) uid: u32,
+    started: String,
+}
+
+impl HostProcess {
+    /// `None` for a process that is absent, or dead and only not yet collected by its parent.
+    fn look(number: &str) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let uid = std::fs::metadata(format!("/proc/{number}")).ok()?.uid();
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        // The name before it may contain spaces and parentheses.
+        let mut fields = stat.rsplit(')').next()?.split_whitespace();
+        if matches!(fields.next()?, "Z" | "X") {
+            return None;
+        }
+        let started = fields.nth(18)?.to_owned();
+        Some(Self {
+            number: number.to_owned(),
+            uid,
+            started,
+        })
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        Self::look(&self.number).is_none_or(|now| now != *self)
     }
 }
 
@@ -117,10 +159,11 @@ async fn start(
     let child = match inner.spawner.spawn(command).await {
         Ok(child) => child,
         Err(source) => {
-            remove_unused(group);
+            remove_unused(&group);
             return Err(host("starting the launch helper", source));
         }
     };
+    let processes = group.process_list();
     let (events_in, events) = mpsc::channel(EVENTS_QUEUED_MAX);
     let (notes_in, notes) = mpsc::channel::<Note>(NOTES_QUEUED_MAX);
     let (commands_in, commands) = mpsc::channel(COMMANDS_QUEUED_MAX);
@@ -165,6 +208,7 @@ async fn start(
         control: Control::new(commands_in),
         events,
         finish,
+        processes,
         _wanted: wanted,
     })
 }
@@ -194,7 +238,7 @@ fn prepare(inner: &Inner, spec: &SandboxSpec, slot: Slot) -> Result<Prepared, La
     let (bootstrap, command) = match command(inner, &plan) {
         Ok(made) => made,
         Err(source) => {
-            remove_unused(group);
+            remove_unused(&group);
             return Err(host("preparing the launch helper", source));
         }
     };
@@ -254,7 +298,7 @@ fn not_ready(outcome: Outcome) -> LaunchError {
     LaunchError::Setup { detail }
 }
 
-fn remove_unused(group: Group) {
+fn remove_unused(group: &Group) {
     if let Err((path, error)) = group.remove() {
         tracing::warn!(path = %path.display(), %error, "an unused control group stays");
     }

@@ -210,7 +210,7 @@ mod tests {
     fn the_filter_fits_what_the_kernel_loads() {
         let bytes = filter().unwrap();
         assert!(
-            bytes.len() % 8 == 0 && bytes.len() / 8 <= 4096,
+            bytes.len().is_multiple_of(8) && bytes.len() / 8 <= 4096,
             "{} bytes",
             bytes.len()
         );

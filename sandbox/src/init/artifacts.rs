@@ -16,16 +16,14 @@ pub(super) fn collect(shared: &Shared, job: &Job, step: u16, continues: bool) ->
             continue;
         };
         match open_regular(path) {
-            Some(file) => {
-                if pump_artifact(shared, index, artifact.bytes_max, file)? {
-                    return Ok(Next::Stop);
-                }
+            Some(file) if pump_artifact(shared, index, artifact.bytes_max, &file)? => {
+                return Ok(Next::Stop);
             }
             None if artifact.required && continues => {
                 shared.report(&Report::ArtifactMissing { artifact: index })?;
                 return Ok(Next::Stop);
             }
-            None => {}
+            Some(_) | None => {}
         }
     }
     Ok(Next::Continue)

@@ -113,7 +113,7 @@ pub(super) fn run() -> io::Result<()> {
         let shared = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("worker".to_owned())
-            .spawn(move || finish(work(&shared, &job, inputs)))?
+            .spawn(move || finish(&work(&shared, &job, inputs)))?
     };
     steer(&shared, control)?;
     // The outside is gone, and PID 1 ends everything when this process ends.
@@ -124,8 +124,8 @@ pub(super) fn run() -> io::Result<()> {
     ))
 }
 
-fn finish(worked: io::Result<()>) -> ! {
-    if let Err(error) = &worked {
+fn finish(worked: &io::Result<()>) -> ! {
+    if let Err(error) = worked {
         eprintln!("sandbox-init: {error}");
     }
     std::process::exit(i32::from(worked.is_err()))

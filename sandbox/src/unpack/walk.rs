@@ -89,7 +89,7 @@ pub(super) fn walk(
     walk.all(&mut reader).map_err(refuse)?;
     // What follows the end mark must still be sound and within the limits.
     io::copy(&mut reader, &mut io::sink())
-        .map_err(unreadable)
+        .map_err(|error| unreadable(&error))
         .map_err(refuse)?;
     let mut summary = walk.summary;
     summary.packed_bytes = packed.used();
@@ -119,13 +119,17 @@ impl<T: Target> Walk<'_, T> {
     fn all(&mut self, reader: &mut impl Read) -> Result<(), SlugRefusal> {
         let mut archive = Archive::new(reader);
         // Raw, because the library would hold extended headers of any length in memory.
-        for entry in archive.entries().map_err(unreadable)?.raw(true) {
-            let mut entry = entry.map_err(unreadable)?;
+        for entry in archive
+            .entries()
+            .map_err(|error| unreadable(&error))?
+            .raw(true)
+        {
+            let mut entry = entry.map_err(|error| unreadable(&error))?;
             let shown = shown(self.name.as_deref().unwrap_or(&entry.path_bytes()));
             self.entry(&mut entry).map_err(|stop| match stop {
                 Stop::Rule(Rule::TooMany) => SlugRefusal::Archive(Rule::TooMany),
                 Stop::Rule(rule) => SlugRefusal::Entry { entry: shown, rule },
-                Stop::Read(error) => unreadable(error),
+                Stop::Read(error) => unreadable(&error),
                 Stop::Write(error) => SlugRefusal::Write { path: shown, error },
             })?;
         }
@@ -304,7 +308,7 @@ fn without_nul(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn unreadable(error: io::Error) -> SlugRefusal {
+fn unreadable(error: &io::Error) -> SlugRefusal {
     SlugRefusal::Unreadable(error.to_string())
 }
 

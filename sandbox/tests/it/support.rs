@@ -56,7 +56,7 @@ pub fn shell(name: &str, script: &str) -> Step {
         directory: "/workspace".to_owned(),
         stdout: Stdout::Log,
         continue_on: vec![0],
-        time_limit: Duration::from_secs(60),
+        time_limit: Duration::from_mins(1),
         pause_after: false,
     }
 }
@@ -75,7 +75,7 @@ pub fn spec(steps: Vec<Step>) -> SandboxSpec {
             workspace_bytes: 128 << 20,
             tmp_bytes: 32 << 20,
             log_bytes: 1 << 20,
-            total_time: Duration::from_secs(120),
+            total_time: Duration::from_mins(2),
             interrupt_grace: Duration::from_secs(30),
             ..Limits::default()
         },
