@@ -11,7 +11,7 @@ use super::{ObjectError, Objects};
 use crate::StoreError;
 
 /// How old bytes without a row must be: far older than any upload still on its way.
-pub const ORPHAN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+pub const ORPHAN_AGE: Duration = Duration::from_hours(24);
 /// How many files are asked about at once.
 const BATCH: usize = 500;
 

@@ -124,10 +124,9 @@ pub async fn update(
     if before.sensitive && !sensitive {
         return Err(Violation::Immutable.into());
     }
-    let stored = match (&change.value, &before.value) {
-        (Some(value), _) => StoredValue::new(store.objects.keys(), &place, value, sensitive)?,
-        (None, Some(value)) => StoredValue::new(store.objects.keys(), &place, value, sensitive)?,
-        (None, None) => StoredValue::from_row(&Columns::new(&row, TABLE, "variable_id")?)?,
+    let stored = match change.value.as_ref().or(before.value.as_ref()) {
+        Some(value) => StoredValue::new(store.objects.keys(), &place, value, sensitive)?,
+        None => StoredValue::from_row(&Columns::new(&row, TABLE, "variable_id")?)?,
     };
     let row = sqlx::query(
         "update record.variables set key = coalesce($2, key), hcl = coalesce($3, hcl), sensitive = $4, \

@@ -1,0 +1,22 @@
+//! What the store promises, tried against a real PostgreSQL: a database for each test, the rights of
+//! the API wherever the server would have them.
+
+mod attempts_are_fenced;
+mod configurations_never_change;
+mod event_log;
+mod every_change_tells_a_fact;
+mod feed_never_skips;
+mod keys_stay_secret;
+mod log_is_append_only;
+mod no_apply_without_approval;
+mod objects_detect_tampering;
+mod objects_round_trip;
+mod objects_without_rows_are_swept;
+mod phase_logs;
+mod roles_hold_below_their_scope;
+mod runs_are_pinned;
+mod states_are_fenced;
+mod support;
+mod tenants_are_apart;
+mod tokens_open_one_organization;
+mod variables_keep_secrets;
