@@ -20,6 +20,16 @@ pub enum Actor {
     Operator,
 }
 
+impl Actor {
+    /// Whether this is somebody who can be held to a decision, and no part of StackShip.
+    pub const fn is_person(self) -> bool {
+        match self {
+            Self::User(_) | Self::Operator => true,
+            Self::Runner(_) | Self::System => false,
+        }
+    }
+}
+
 /// A text that names no actor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an actor: expected `system`, `operator`, a user id or a runner id")]

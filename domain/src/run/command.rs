@@ -101,7 +101,7 @@ pub enum Command {
         /// Now.
         at: Timestamp,
     },
-    /// The time to decide is over.
+    /// The time to decide is over, or the override under which the run was approved.
     Expire {
         /// Now.
         at: Timestamp,
@@ -117,7 +117,8 @@ pub enum Command {
         /// Now.
         at: Timestamp,
     },
-    /// The runner gave the apply back before it started OpenTofu.
+    /// The runner gave the apply back before it started OpenTofu. The run cannot see whether it
+    /// did: only a runner that has not, and will not, may say so.
     HandBackApply {
         /// Which try.
         attempt: AttemptId,

@@ -100,7 +100,7 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
-    /// Nobody decided in time.
+    /// Nobody decided in time, or the override under which a plan was approved ran out first.
     ApprovalExpired {
         /// When the time ran out.
         at: Timestamp,
@@ -220,6 +220,42 @@ impl Event {
             Self::RunFinishedWithoutChanges => "run_finished_without_changes",
             Self::SpeculativeRunFinished => "speculative_run_finished",
             Self::RunFailed { .. } => "run_failed",
+        }
+    }
+
+    /// The reason code of a terminal event; `None` for every other.
+    pub const fn terminal_reason(&self) -> Option<TerminalReason> {
+        match self {
+            Self::PlanFailed { failure } => Some(failure.reason),
+            Self::PlanCredentialsMissing { .. } => Some(TerminalReason::PlanCredentialsRequired),
+            Self::RunDiscarded { .. } => Some(TerminalReason::DiscardedByPerson),
+            Self::ApprovalExpired { .. } => Some(TerminalReason::ApprovalExpired),
+            Self::ApplySucceeded { .. } => Some(TerminalReason::Applied),
+            Self::ApplyFailed { reason, .. } | Self::RunFailed { reason, .. } => Some(*reason),
+            Self::RecoveryResolved { resolution, .. } => Some(match resolution {
+                RecoveryResolution::AdoptEmergencyState { .. } => {
+                    TerminalReason::RecoveredStateAdopted
+                }
+                RecoveryResolution::DeclareNoChange => TerminalReason::RecoveredNoChange,
+            }),
+            Self::RunCanceled { .. } => Some(TerminalReason::CanceledByPerson),
+            Self::RunSuperseded { .. } => Some(TerminalReason::Superseded),
+            Self::RunFinishedWithoutChanges => Some(TerminalReason::NoChanges),
+            Self::SpeculativeRunFinished => Some(TerminalReason::SpeculativeFinished),
+            Self::RunQueued { .. }
+            | Self::LockGranted { .. }
+            | Self::PlanStarted { .. }
+            | Self::PlanAttemptLost { .. }
+            | Self::PlanRecorded { .. }
+            | Self::PolicyCheckStarted
+            | Self::PolicyEvaluated { .. }
+            | Self::PolicyOverridden { .. }
+            | Self::ApprovalRequested { .. }
+            | Self::RunApproved { .. }
+            | Self::ApplyStarted { .. }
+            | Self::ApplyHandedBack { .. }
+            | Self::RecoveryRequired { .. }
+            | Self::CancelRequested { .. } => None,
         }
     }
 

@@ -68,6 +68,14 @@ impl Run {
         }
     }
 
+    /// When [`Command::Expire`] would end the run; `None` while nothing can lapse.
+    pub fn expires_at(&self) -> Option<crate::Timestamp> {
+        match self {
+            Self::Unborn => None,
+            Self::Born { standing, .. } => standing.expires_at(),
+        }
+    }
+
     /// Rebuilds a run from its events.
     pub fn replay<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
         let mut run = Self::default();

@@ -54,10 +54,10 @@ pub enum Refusal {
     #[error("a speculative run is never applied")]
     Speculative,
     /// The time to decide is over.
-    #[error("the time to approve this plan is over; start a new run")]
+    #[error("the time to decide on this plan is over; start a new run")]
     ApprovalExpired,
     /// The time to decide is not over yet.
-    #[error("the time to approve this plan is not over yet")]
+    #[error("the time to decide on this plan is not over yet")]
     ApprovalNotExpired,
     /// Somebody else decided first.
     #[error("`{by}` approved this run already")]

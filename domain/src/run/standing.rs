@@ -161,6 +161,46 @@ pub enum Ending {
 }
 
 impl Standing {
+    /// Whether nobody works on the run right now, so that it can end at once.
+    pub const fn waits(&self) -> bool {
+        match self {
+            Self::Queued { .. }
+            | Self::Planned { .. }
+            | Self::PolicyChecking { .. }
+            | Self::OverrideRequired { .. }
+            | Self::AwaitingApproval { .. }
+            | Self::Approved { .. } => true,
+            Self::Planning { .. }
+            | Self::PlanCanceling { .. }
+            | Self::Applying { .. }
+            | Self::ApplyCanceling { .. }
+            | Self::RecoveryRequired { .. }
+            | Self::Ended(_) => false,
+        }
+    }
+
+    /// When the run lapses if nobody and nothing moves it on; `None` where it waits for no person
+    /// and under no override.
+    pub const fn expires_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::OverrideRequired { expires_at, .. }
+            | Self::AwaitingApproval { expires_at, .. } => Some(*expires_at),
+            Self::Approved {
+                override_expires_at,
+                ..
+            } => *override_expires_at,
+            Self::Queued { .. }
+            | Self::Planning { .. }
+            | Self::PlanCanceling { .. }
+            | Self::Planned { .. }
+            | Self::PolicyChecking { .. }
+            | Self::Applying { .. }
+            | Self::ApplyCanceling { .. }
+            | Self::RecoveryRequired { .. }
+            | Self::Ended(_) => None,
+        }
+    }
+
     /// The status in the closed set.
     pub const fn status(&self) -> Status {
         match self {

@@ -143,6 +143,31 @@ closed_set! {
 }
 
 impl TerminalReason {
+    /// Whether it says that a run failed, and that nothing had been applied.
+    pub const fn is_failure_before_apply(self) -> bool {
+        match self {
+            Self::PlanFailed
+            | Self::PlanRefused
+            | Self::PlanLimitExceeded
+            | Self::SandboxUnavailable
+            | Self::PlanAttemptsExhausted
+            | Self::PolicyDenied
+            | Self::PolicyError => true,
+            Self::Applied
+            | Self::NoChanges
+            | Self::SpeculativeFinished
+            | Self::ApplyRefused
+            | Self::ApplyFailed
+            | Self::DiscardedByPerson
+            | Self::ApprovalExpired
+            | Self::CanceledByPerson
+            | Self::Superseded
+            | Self::PlanCredentialsRequired
+            | Self::RecoveredStateAdopted
+            | Self::RecoveredNoChange => false,
+        }
+    }
+
     /// One sentence for a person.
     pub const fn sentence(self) -> &'static str {
         match self {

@@ -1,0 +1,38 @@
+//! How a run comes into the world and gets its workspace.
+
+use super::{Born, Decision};
+use crate::Fence;
+use crate::run::{Event, Hold, NewRun, Refusal, Standing};
+
+/// Creates a run that asks for nothing StackShip never does.
+pub(super) fn create(new: NewRun) -> Decision {
+    if new.auto_apply {
+        return Err(Refusal::AutoApply);
+    }
+    if new.destroy {
+        return Err(Refusal::DestroyMode);
+    }
+    Ok(vec![Event::RunQueued {
+        facts: new.facts,
+        auto_apply: false,
+    }])
+}
+
+impl Born<'_> {
+    /// The lock is granted once before the plan, and once more when the workspace fenced off a lost
+    /// apply: the run keeps the lock under a fence that its runner does not know.
+    pub(super) fn grant_lock(&self, fence: Fence) -> Decision {
+        match (self.hold, self.standing) {
+            (Hold::Waiting, Standing::Queued { .. }) => Ok(vec![Event::LockGranted { fence }]),
+            (Hold::Held(current), _) if current == fence => Ok(vec![]),
+            (Hold::Held(current), Standing::RecoveryRequired { .. }) if current < fence => {
+                Ok(vec![Event::LockGranted { fence }])
+            }
+            (Hold::Held(current), _) => Err(Refusal::StaleFence {
+                presented: fence,
+                current,
+            }),
+            (Hold::NotNeeded | Hold::Waiting, _) => Err(self.wrong_status()),
+        }
+    }
+}
