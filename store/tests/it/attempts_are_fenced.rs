@@ -12,7 +12,7 @@ use stackship_store::{Violation, clock};
 
 use crate::no_apply_without_approval::insert_raw;
 use crate::support::{
-    DENIED, LEASE_SECONDS, NOT_NOW, PINNED, STALE_FENCE, World, code, refusal, violation,
+    CHECK, DENIED, LEASE_SECONDS, NOT_NOW, PINNED, STALE_FENCE, World, code, refusal, violation,
 };
 
 async fn next_sequence(world: &World, aggregate_id: &str) -> i64 {
@@ -109,12 +109,14 @@ async fn the_lock_row_takes_no_old_fence_and_no_second_holder(pool: PgPool) {
         .unwrap_err();
     assert_eq!(code(&taken), STALE_FENCE, "a held lock was acquired");
     world.release(run, fence).await;
-    for old in [Fence::from_stored(0), fence] {
-        let error = workspace_event(&world, acquired(other, old))
-            .await
-            .unwrap_err();
-        assert_eq!(code(&error), STALE_FENCE, "{old}");
-    }
+    let error = workspace_event(&world, acquired(other, fence))
+        .await
+        .unwrap_err();
+    assert_eq!(code(&error), STALE_FENCE, "a fence was used twice");
+    let error = workspace_event(&world, acquired(other, Fence::NEVER))
+        .await
+        .unwrap_err();
+    assert_eq!(code(&error), CHECK, "the fence of no holder was used");
     workspace_event(&world, acquired(other, fence.next()))
         .await
         .unwrap();

@@ -13,7 +13,7 @@ use stackship_store::log::{
 use crate::support::World;
 
 /// Far longer than any reader here needs; a reader that never gets there is a failure.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Small, so that a reader stops between events of one transaction.
 const BATCH: i64 = 7;
 

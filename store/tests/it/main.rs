@@ -1,5 +1,6 @@
 //! What the store promises, tried against a real PostgreSQL: a database for each test, the rights of
 //! the API wherever the server would have them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod attempts_are_fenced;
 mod configurations_never_change;

@@ -232,7 +232,9 @@ async fn a_tail_holds_whole_lines_only(pool: PgPool) {
             .unwrap()
     };
     assert_eq!(tail(8, 100).await, Vec::<String>::new());
-    let text: String = (0..20).map(|line| format!("line {line:02}\n")).collect();
+    let text: String = (0..20).fold(String::new(), |text, line| {
+        text + &format!("line {line:02}\n")
+    });
     for (sequence, chunk) in text.as_bytes().chunks(5).enumerate() {
         write(&world, run, 1, sequence as u64, chunk).await;
     }
@@ -261,9 +263,9 @@ async fn concurrent_appenders_lose_nothing_and_double_nothing(pool: PgPool) {
     };
     let appenders = (0..6).map(|_| appender(Arc::clone(&world)));
     futures::future::join_all(appenders).await;
-    let expected: String = (0..CHUNKS)
-        .map(|sequence| format!("chunk {sequence};"))
-        .collect();
+    let expected = (0..CHUNKS).fold(String::new(), |text, sequence| {
+        text + &format!("chunk {sequence};")
+    });
     assert_eq!(
         String::from_utf8(whole(&world, run, 64).await).unwrap(),
         expected

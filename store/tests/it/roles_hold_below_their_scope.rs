@@ -40,7 +40,7 @@ async fn the_strongest_role_that_holds_here_counts(pool: PgPool) {
     let give = async |scope, role| {
         grant(&world.store, &context, Grant { scope, user, role })
             .await
-            .unwrap()
+            .unwrap();
     };
 
     assert_eq!(role(None, Some(world.workspace)).await, None);
