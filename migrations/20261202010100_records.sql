@@ -154,11 +154,13 @@ create table record.runs (
     auto_apply boolean not null constraint auto_apply_never check (not auto_apply),
     fence bigint,
     created_at timestamptz not null,
+    ended_at timestamptz,
     foreign key (organization_id, workspace_id) references record.workspaces (organization_id, workspace_id),
     unique (organization_id, run_id),
     constraint fence_only_for_apply check (fence is null or kind = 'plan_and_apply')
 );
 create unique index run_of_configuration on record.runs (configuration_version_id);
+create index runs_unfinished on record.runs (run_id) where ended_at is null;
 
 create function record.guard_run() returns trigger language plpgsql as $$
 begin
@@ -168,7 +170,10 @@ begin
     if old.fence is not null and new.fence is distinct from old.fence then
         raise exception 'the fence of run % is fixed', old.run_id using errcode = 'SS003';
     end if;
-    if to_jsonb(new) - 'fence' <> to_jsonb(old) - 'fence' then
+    if old.ended_at is not null and new.ended_at is distinct from old.ended_at then
+        raise exception 'run % has ended', old.run_id using errcode = 'SS003';
+    end if;
+    if to_jsonb(new) - 'fence' - 'ended_at' <> to_jsonb(old) - 'fence' - 'ended_at' then
         raise exception 'what run % pins cannot change', old.run_id using errcode = 'SS003';
     end if;
     return new;

@@ -44,6 +44,14 @@ begin
     if the_run.organization_id is distinct from event.metadata ->> 'organization_id' then
         raise exception 'run % belongs to another organization', event.aggregate_id using errcode = 'SS004';
     end if;
+    if the_run.ended_at is not null then
+        raise exception 'run % has ended', event.aggregate_id using errcode = 'SS004';
+    end if;
+    if event.event_type in ('plan_failed', 'plan_credentials_missing', 'run_discarded', 'approval_expired',
+            'apply_succeeded', 'apply_failed', 'recovery_resolved', 'run_canceled', 'run_superseded',
+            'run_finished_without_changes', 'speculative_run_finished', 'run_failed') then
+        update record.runs set ended_at = event.recorded_at where run_id = the_run.run_id;
+    end if;
     if event.event_type = 'lock_granted' then
         perform record.require_fence(the_run.workspace_id, the_run.run_id, (event.payload ->> 'fence')::bigint);
         update record.runs set fence = (event.payload ->> 'fence')::bigint where run_id = the_run.run_id;

@@ -354,6 +354,30 @@ pub async fn withdraw(store: &Store, run: RunId) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Closes a lease whose run would not take it; the runner never learns of it.
+pub async fn drop_lease(store: &Store, attempt: AttemptId) -> Result<(), StoreError> {
+    sqlx::query(
+        "update record.attempts set closed_at = clock_timestamp(), close_cause = 'withdrawn' \
+         where attempt_id = $1 and closed_at is null",
+    )
+    .bind(attempt.to_string())
+    .execute(&store.pool)
+    .await?;
+    Ok(())
+}
+
+/// Runs that have not ended, in id order after `after`, at most `limit`.
+pub async fn unfinished_runs(store: &Store, after: Option<RunId>, limit: i64) -> Result<Vec<RunId>, StoreError> {
+    let runs: Vec<String> = sqlx::query_scalar(
+        "select run_id from record.runs where ended_at is null and run_id > $1 order by run_id limit $2",
+    )
+    .bind(after.map_or_else(String::new, |run| run.to_string()))
+    .bind(limit)
+    .fetch_all(&store.pool)
+    .await?;
+    runs.iter().map(|run| run.parse().map_err(|_| StoreError::inconsistent("record.runs", "run_id", run))).collect()
+}
+
 /// Closes leases that ran out, at most `limit`, and names their runs.
 pub async fn expire(store: &Store, limit: i64) -> Result<Vec<RunId>, StoreError> {
     let runs: Vec<String> = sqlx::query_scalar(

@@ -122,6 +122,8 @@ pub struct PolicyResult {
     pub engine: String,
     /// How many policies were evaluated.
     pub policies: u32,
+    /// The stored result document.
+    pub object: ObjectId,
 }
 
 /// A person's approval.

@@ -109,6 +109,7 @@ pub fn policy(outcome: PolicyOutcome) -> PolicyResult {
         bundle: Sha256Digest::of(b"bundle"),
         engine: "none".to_owned(),
         policies: 0,
+        object: id::<ObjectId>(15),
     }
 }
 
