@@ -169,21 +169,20 @@ build_tofu() {
     keep_tofu "$1/tofu" "built from module github.com/opentofu/opentofu v$tofu_version by $(cd tools/tofu && GOTOOLCHAIN=$go_toolchain "$go" env GOVERSION)"
 }
 
-# fill_mirror FILE: a hard link where possible, since the binary has 115 MB.
+# fill_mirror FILE, which tofu_fits found fit. A copy, not a link: a later change to FILE cannot reach
+# the mirror.
 fill_mirror() {
     home=$STACKSHIP_TOFU_MIRROR/$tofu_version
-    line="$(sum_of "$1")  tofu"
+    line="$(cut -d ' ' -f 1 "$1.sha256")  tofu"
     if [ -f "$home/tofu" ] && [ "$(cat "$home/SHA256SUMS" 2>/dev/null)" = "$line" ] &&
         [ "$(sum_of "$home/tofu")  tofu" = "$line" ]; then
         say "mirror: $STACKSHIP_TOFU_MIRROR"
         return
     fi
     mkdir -p "$home"
-    rm -f "$home/tofu.tmp"
-    ln "$1" "$home/tofu.tmp" 2>/dev/null || cp "$1" "$home/tofu.tmp"
+    cp --reflink=auto "$1" "$home/tofu.tmp"
+    chmod 0755 "$home/tofu.tmp"
     mv -f "$home/tofu.tmp" "$home/tofu"
-    # Renaming one of two links to the same file onto the other does nothing and leaves both.
-    rm -f "$home/tofu.tmp"
     printf '%s\n' "$line" >"$home/SHA256SUMS.tmp"
     mv -f "$home/SHA256SUMS.tmp" "$home/SHA256SUMS"
     say "mirror: $STACKSHIP_TOFU_MIRROR, filled"

@@ -21,7 +21,7 @@ function close_program() {
     names[++name_count] = name
 }
 
-/^test result: / {
+/^test result: (ok|FAILED)\. [0-9]+ passed; [0-9]+ failed; [0-9]+ ignored; / {
     program = ""
     for (i = 2; i <= NF; i++) {
         if ($i ~ /^passed/) passed += $(i - 1)
