@@ -98,7 +98,7 @@ fn nonce_prefix(header: &[u8; HEADER_BYTES]) -> [u8; NONCE_PREFIX_BYTES] {
 }
 
 fn cipher(key: &DataKey) -> Aes256Gcm {
-    Aes256Gcm::new(&(**key).into())
+    Aes256Gcm::new((&**key).into())
 }
 
 /// Seals frames in order.

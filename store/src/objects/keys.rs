@@ -115,7 +115,7 @@ impl Key {
     }
 
     fn cipher(&self, purpose: Purpose) -> Aes256Gcm {
-        Aes256Gcm::new(&(*self.subkey(purpose.as_str(), "")).into())
+        Aes256Gcm::new((&*self.subkey(purpose.as_str(), "")).into())
     }
 }
 

@@ -151,7 +151,10 @@ impl Objects {
         path: &Path,
     ) -> Result<(), StoreError> {
         let mut reader = self.reader(organization, id, kind).await?;
-        let directory = path.parent().unwrap_or(Path::new("."));
+        let directory = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            Some(_) | None => Path::new("."),
+        };
         let temporary = tempfile::NamedTempFile::new_in(directory).map_err(ObjectError::File)?;
         let mut file = tokio::fs::File::from_std(temporary.reopen().map_err(ObjectError::File)?);
         while let Some(frame) = reader.try_next().await? {

@@ -1,5 +1,7 @@
 //! Removing bytes that are nobody's: a crash between an object's bytes and its row leaves them.
 
+use std::fs::DirEntry;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -44,10 +46,12 @@ impl Objects {
         .fetch_all(&self.pool)
         .await?;
         for key in &without_row {
-            self.files
-                .delete(&object_store::path::Path::from(key.as_str()))
-                .await
-                .map_err(ObjectError::from)?;
+            let key = object_store::path::Path::from(key.as_str());
+            match self.files.delete(&key).await {
+                // Another process sweeps too.
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(ObjectError::Storage(error).into()),
+            }
         }
         Ok(without_row.len())
     }
@@ -63,29 +67,38 @@ impl Objects {
     }
 }
 
-fn remove_unfinished(directory: &Path, before: Timestamp) -> std::io::Result<usize> {
+/// Removes old unfinished files. Files come and go while this looks: one that is gone needs nothing.
+fn remove_unfinished(root: &Path, before: Timestamp) -> io::Result<usize> {
     let mut removed = 0;
-    let mut directories: Vec<PathBuf> = vec![directory.to_owned()];
+    let mut directories: Vec<PathBuf> = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {
         for entry in std::fs::read_dir(directory)? {
             let entry = entry?;
-            let about = entry.metadata()?;
-            if about.is_dir() {
+            if entry.file_type()?.is_dir() {
                 directories.push(entry.path());
                 continue;
             }
             // `object_store` names a file that is still being written `name#number`.
-            let unfinished = entry.file_name().to_string_lossy().contains('#');
-            let modified = about
-                .modified()?
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default()
-                .as_secs();
-            if unfinished && i64::try_from(modified).unwrap_or(i64::MAX) < before.as_second() {
-                std::fs::remove_file(entry.path())?;
-                removed += 1;
+            let is_unfinished = entry.file_name().to_string_lossy().contains('#');
+            if is_unfinished {
+                match remove_if_older(&entry, before) {
+                    Ok(was_older) => removed += usize::from(was_older),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
     }
     Ok(removed)
+}
+
+fn remove_if_older(entry: &DirEntry, before: Timestamp) -> io::Result<bool> {
+    let modified = entry.metadata()?.modified()?;
+    let since_1970 = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let is_older =
+        i64::try_from(since_1970.as_secs()).is_ok_and(|modified| modified < before.as_second());
+    if is_older {
+        std::fs::remove_file(entry.path())?;
+    }
+    Ok(is_older)
 }

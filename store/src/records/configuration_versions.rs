@@ -10,7 +10,7 @@ use stackship_domain::{Actor, Sha256Digest, Timestamp};
 use super::columns::Columns;
 use super::{commit, tell};
 use crate::log::Context;
-use crate::objects::StoredObject;
+use crate::objects::{ObjectKind, StoredObject};
 use crate::{Store, StoreError, Violation, clock};
 
 /// A configuration version to be created.
@@ -118,17 +118,19 @@ pub async fn uploaded(
     archive: StoredObject,
 ) -> Result<(), StoreError> {
     let mut transaction = store.pool.begin().await?;
-    // The object must be the organization's own: its id arrives from outside this query.
+    // The object must be a configuration of the same workspace: its id arrives from outside.
     let updated = sqlx::query(
         "update record.configuration_versions version \
          set object_id = stored.object_id, sha256 = stored.sha256, bytes = stored.bytes, uploaded_at = clock_timestamp() \
          from record.objects stored \
          where version.organization_id = $1 and version.configuration_version_id = $2 and version.object_id is null \
-           and stored.organization_id = $1 and stored.object_id = $3",
+           and stored.organization_id = $1 and stored.object_id = $3 \
+           and stored.workspace_id = version.workspace_id and stored.kind = $4",
     )
     .bind(context.organization.to_string())
     .bind(id.to_string())
     .bind(archive.id.to_string())
+    .bind(ObjectKind::Configuration.as_str())
     .execute(&mut *transaction)
     .await?;
     if updated.rows_affected() == 1 {
@@ -137,6 +139,8 @@ pub async fn uploaded(
         tell(&mut transaction, context, "configuration_uploaded", detail).await?;
         return commit(store, transaction).await;
     }
+    // Gives the connection back: looking takes another one.
+    transaction.rollback().await?;
     let earlier = by_id(&store.pool, context.organization, id)
         .await?
         .and_then(|version| version.upload);

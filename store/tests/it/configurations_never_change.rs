@@ -94,7 +94,14 @@ async fn an_upload_needs_a_version_and_an_object_of_the_same_organization(pool: 
         .put_bytes(foreign, b"tar")
         .await
         .unwrap();
+    let plan = world
+        .store
+        .objects
+        .put_bytes(world.new_object(ObjectKind::Plan), b"tar")
+        .await
+        .unwrap();
     for outcome in [
+        uploaded(&world.store, &context, version.id, plan).await,
         uploaded(&world.store, &theirs, version.id, ours).await,
         uploaded(&world.store, &context, version.id, foreign).await,
         uploaded(&world.store, &context, clock::fresh(), ours).await,

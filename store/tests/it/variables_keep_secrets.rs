@@ -26,7 +26,7 @@ fn new(key: &str, value: &str, sensitive: bool) -> NewVariable {
 async fn is_anywhere(world: &World, text: &str) -> bool {
     let found: i64 = sqlx::query_scalar(
         "select (select count(*) from record.variables v where v::text like '%' || $1 || '%' \
-                 or convert_from(coalesce(v.sealed_value, ''), 'LATIN1') like '%' || $1 || '%') \
+                 or position(convert_to($1, 'UTF8') in v.sealed_value) > 0) \
               + (select count(*) from log.events e where e::text like '%' || $1 || '%')",
     )
     .bind(text)

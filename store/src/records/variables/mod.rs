@@ -4,8 +4,8 @@
 mod value;
 
 use serde_json::json;
-use sqlx::PgPool;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, PgPool};
 use stackship_domain::Timestamp;
 use stackship_domain::ids::{OrganizationId, VariableId, WorkspaceId};
 use stackship_domain::variable::{InputVariable, VARIABLES_MAX, VariableCategory};
@@ -19,7 +19,6 @@ use value::{Place, StoredValue};
 pub use value::{NewVariable, Variable, VariableChange};
 
 const TABLE: &str = "record.variables";
-/// More columns than a reader may see: `sealed_value` stays in this module.
 const OF_WORKSPACE: &str = "select * from record.variables where organization_id = $1 and workspace_id = $2 \
      order by key collate \"C\", category";
 
@@ -38,30 +37,7 @@ pub async fn set(
     };
     let stored = StoredValue::new(store.objects.keys(), &place, &new.value, new.sensitive)?;
     let mut transaction = store.pool.begin().await?;
-    // Two writers who both saw room for one more must not both take it.
-    let is_there = sqlx::query(
-        "select from record.workspaces where organization_id = $1 and workspace_id = $2 for no key update",
-    )
-    .bind(context.organization.to_string())
-    .bind(workspace.to_string())
-    .fetch_optional(&mut *transaction)
-    .await?
-    .is_some();
-    if !is_there {
-        return Err(Violation::NotNow.into());
-    }
-    let count: i64 =
-        sqlx::query_scalar("select count(*) from record.variables where workspace_id = $1")
-            .bind(workspace.to_string())
-            .fetch_one(&mut *transaction)
-            .await?;
-    if usize::try_from(count).is_ok_and(|count| count >= VARIABLES_MAX) {
-        return Err(Violation::Full {
-            what: "variables",
-            max: VARIABLES_MAX,
-        }
-        .into());
-    }
+    make_room(&mut transaction, context.organization, workspace).await?;
     let row = sqlx::query(
         "insert into record.variables (variable_id, organization_id, workspace_id, key, category, hcl, sensitive, \
              description, value, sealed_value, sealed_key_id) \
@@ -90,6 +66,38 @@ pub async fn set(
     .await?;
     commit(store, transaction).await?;
     Ok(variable)
+}
+
+/// Makes sure that the workspace is there and has room for one more variable, until the transaction
+/// ends: two writers who both see room for one must not both take it.
+async fn make_room(
+    connection: &mut PgConnection,
+    organization: OrganizationId,
+    workspace: WorkspaceId,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "select from record.workspaces where organization_id = $1 and workspace_id = $2 for no key update",
+    )
+    .bind(organization.to_string())
+    .bind(workspace.to_string())
+    .fetch_optional(&mut *connection)
+    .await?
+    .ok_or(Violation::NotNow)?;
+    let count: i64 = sqlx::query_scalar(
+        "select count(*) from record.variables where organization_id = $1 and workspace_id = $2",
+    )
+    .bind(organization.to_string())
+    .bind(workspace.to_string())
+    .fetch_one(connection)
+    .await?;
+    if usize::try_from(count).is_ok_and(|count| count >= VARIABLES_MAX) {
+        return Err(Violation::Full {
+            what: "variables",
+            max: VARIABLES_MAX,
+        }
+        .into());
+    }
+    Ok(())
 }
 
 /// Changes a variable; `None` when the workspace has no such variable. A sensitive variable stays
@@ -132,7 +140,7 @@ pub async fn update(
         "update record.variables set key = coalesce($2, key), hcl = coalesce($3, hcl), sensitive = $4, \
              description = coalesce($5, description), value = $6, sealed_value = $7, sealed_key_id = $8, \
              updated_at = clock_timestamp() \
-         where variable_id = $1 returning *",
+         where variable_id = $1 and organization_id = $9 returning *",
     )
     .bind(id.to_string())
     .bind(&change.key)
@@ -142,6 +150,7 @@ pub async fn update(
     .bind(stored.plain())
     .bind(stored.sealed_bytes())
     .bind(stored.sealed_key_id())
+    .bind(context.organization.to_string())
     .fetch_one(&mut *transaction)
     .await?;
     let variable = parse(&row)?;
