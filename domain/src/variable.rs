@@ -97,9 +97,17 @@ pub fn check_variable(
     }
     match category {
         VariableCategory::Terraform => Ok(()),
-        VariableCategory::Env if hcl => Err(InvalidVariable::HclEnvironment),
-        VariableCategory::Env if is_reserved(key) => Err(InvalidVariable::Reserved(key.to_owned())),
-        VariableCategory::Env => Ok(()),
+        VariableCategory::Env => check_environment(key, hcl),
+    }
+}
+
+fn check_environment(key: &str, hcl: bool) -> Result<(), InvalidVariable> {
+    if hcl {
+        Err(InvalidVariable::HclEnvironment)
+    } else if is_reserved(key) {
+        Err(InvalidVariable::Reserved(key.to_owned()))
+    } else {
+        Ok(())
     }
 }
 

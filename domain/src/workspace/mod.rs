@@ -3,11 +3,16 @@
 //! The lock, its fence and the queue are decided here; the database holds a row that follows the
 //! events and against which every late write is checked.
 
+mod command;
 mod decide;
 mod event;
+mod refusal;
+#[doc(hidden)]
+pub mod samples;
 
-pub use decide::{Command, Refusal};
+pub use command::Command;
 pub use event::{Event, Holder, StateHead, UnlockCause};
+pub use refusal::Refusal;
 
 use crate::Fence;
 use crate::ids::RunId;

@@ -8,6 +8,7 @@ use crate::run::{
 use crate::{Actor, Sha256Digest, Timestamp};
 
 /// The times of an override.
+#[derive(Clone, Copy)]
 pub(super) struct OverrideWindow {
     pub(super) at: Timestamp,
     pub(super) expires_at: Timestamp,

@@ -19,15 +19,11 @@ pub(super) fn create(new: NewRun) -> Decision {
 }
 
 impl Born<'_> {
-    /// The lock is granted once before the plan, and once more when the workspace fenced off a lost
-    /// apply: the run keeps the lock under a fence that its runner does not know.
+    /// The lock is granted once, before the plan, and kept to the end under the same fence.
     pub(super) fn grant_lock(&self, fence: Fence) -> Decision {
         match (self.hold, self.standing) {
             (Hold::Waiting, Standing::Queued { .. }) => Ok(vec![Event::LockGranted { fence }]),
             (Hold::Held(current), _) if current == fence => Ok(vec![]),
-            (Hold::Held(current), Standing::RecoveryRequired { .. }) if current < fence => {
-                Ok(vec![Event::LockGranted { fence }])
-            }
             (Hold::Held(current), _) => Err(Refusal::StaleFence {
                 presented: fence,
                 current,

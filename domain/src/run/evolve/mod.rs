@@ -6,7 +6,6 @@ mod ending;
 mod review;
 
 use super::{Event, Hold, Run, RunKind, Standing};
-use crate::Fence;
 
 impl Run {
     /// Takes an event that has happened.
@@ -23,9 +22,14 @@ impl Run {
                     standing: Box::new(Standing::Queued { attempts_lost: 0 }),
                 };
             }
-            (Self::Born { hold, standing, .. }, Event::LockGranted { fence }) => {
-                granted(hold, standing, *fence);
-            }
+            (
+                Self::Born {
+                    hold: hold @ Hold::Waiting,
+                    standing,
+                    ..
+                },
+                Event::LockGranted { fence },
+            ) if matches!(**standing, Standing::Queued { .. }) => *hold = Hold::Held(*fence),
             (
                 Self::Born {
                     facts, standing, ..
@@ -38,18 +42,6 @@ impl Run {
             }
             (Self::Unborn, _) => {}
         }
-    }
-}
-
-/// A run takes the lock once while it waits, and once more when its lost apply was fenced off.
-fn granted(hold: &mut Hold, standing: &Standing, fence: Fence) {
-    let fits = match (*hold, standing) {
-        (Hold::Waiting, Standing::Queued { .. }) => true,
-        (Hold::Held(current), Standing::RecoveryRequired { .. }) => current < fence,
-        (Hold::Waiting | Hold::Held(_) | Hold::NotNeeded, _) => false,
-    };
-    if fits {
-        *hold = Hold::Held(fence);
     }
 }
 

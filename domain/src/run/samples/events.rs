@@ -1,0 +1,125 @@
+//! One of every event.
+
+use super::{
+    adopted, at, attempt, doubt, evidence, facts, failure, fence, id, plan, policy, publication,
+    reviewer, staged,
+};
+use crate::ids::RunId;
+use crate::run::{Event, LossReason, PolicyOutcome, RecoveryResolution, TerminalReason};
+
+/// Every event there is.
+pub fn one_event_of_each() -> Vec<Event> {
+    [of_the_plan(), of_the_review(), of_the_apply(), of_an_end()].concat()
+}
+
+fn of_the_plan() -> Vec<Event> {
+    vec![
+        Event::RunQueued {
+            facts: facts(),
+            auto_apply: false,
+        },
+        Event::LockGranted { fence: fence() },
+        Event::PlanStarted {
+            attempt: attempt(1),
+        },
+        Event::PlanAttemptLost {
+            attempt: attempt(1).id,
+            reason: LossReason::LeaseExpired,
+        },
+        Event::PlanRecorded { plan: plan() },
+        Event::PlanFailed { failure: failure() },
+        Event::PlanCredentialsMissing {
+            detail: "No profile.".to_owned(),
+        },
+    ]
+}
+
+fn of_the_review() -> Vec<Event> {
+    let by = reviewer();
+    vec![
+        Event::PolicyCheckStarted,
+        Event::PolicyEvaluated {
+            result: policy(PolicyOutcome::Pass),
+            approval_expires_at: at(3600),
+        },
+        Event::PolicyOverridden {
+            by,
+            result: policy(PolicyOutcome::SoftFailed).digest,
+            reason: "Agreed in review.".to_owned(),
+            expires_at: at(3640),
+        },
+        Event::ApprovalRequested {
+            binding: evidence().binding(),
+            evidence: evidence(),
+            expires_at: at(3600),
+        },
+        Event::RunApproved {
+            by,
+            binding: evidence().binding(),
+            at: at(60),
+        },
+        Event::RunDiscarded {
+            by,
+            reason: Some("Not today.".to_owned()),
+            at: at(60),
+        },
+        Event::ApprovalExpired { at: at(3600) },
+    ]
+}
+
+fn of_the_apply() -> Vec<Event> {
+    let by = reviewer();
+    vec![
+        Event::ApplyStarted {
+            attempt: attempt(1),
+            fence: fence(),
+            binding: evidence().binding(),
+        },
+        Event::ApplyHandedBack {
+            attempt: attempt(1).id,
+        },
+        Event::ApplySucceeded {
+            publication: publication(),
+        },
+        Event::ApplyFailed {
+            reason: TerminalReason::ApplyFailed,
+            detail: "tofu apply ended with exit code 1.".to_owned(),
+            emergency: Some(staged()),
+        },
+        Event::RecoveryRequired { doubt: doubt() },
+        Event::RecoveryResolved {
+            by,
+            resolution: RecoveryResolution::AdoptEmergencyState {
+                publication: adopted(),
+            },
+            reason: "Checked by hand.".to_owned(),
+            at: at(200),
+        },
+    ]
+}
+
+fn of_an_end() -> Vec<Event> {
+    let by = reviewer();
+    vec![
+        Event::CancelRequested {
+            by,
+            reason: None,
+            at: at(50),
+        },
+        Event::RunCanceled {
+            by,
+            reason: None,
+            at: at(50),
+        },
+        Event::RunSuperseded {
+            by: id::<RunId>(99),
+            at: at(50),
+        },
+        Event::RunFinishedWithoutChanges,
+        Event::SpeculativeRunFinished,
+        Event::RunFailed {
+            reason: TerminalReason::PolicyDenied,
+            detail: "Denied.".to_owned(),
+        },
+    ]
+}

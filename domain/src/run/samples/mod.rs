@@ -1,0 +1,204 @@
+//! One valid value of everything, for tests here and in other rooms: the test states what differs.
+//! Not part of the machine; hidden from the documentation.
+
+mod commands;
+mod events;
+mod runs;
+
+pub use commands::one_command_of_each;
+pub use events::one_event_of_each;
+pub use runs::one_run_of_each;
+
+use uuid::Uuid;
+
+use super::{
+    Approval, Attempt, Counts, Doubt, DoubtReason, Evidence, Facts, Hold, Pins, PlanChanges,
+    PlanFailure, PlanRecord, PolicyOutcome, PolicyResult, Predecessor, Publication, Run, RunKind,
+    Source, SourceKind, StagedState, Standing, TerminalReason,
+};
+use crate::ids::{
+    AttemptId, ConfigurationVersionId, Id, InputSnapshotId, ObjectId, OrganizationId, ProjectId,
+    RunnerId, StateVersionId, UserId, WorkspaceId,
+};
+use crate::{Actor, Fence, Sha256Digest, Timestamp};
+
+/// The `number`-th id of a kind.
+pub fn id<T: Id>(number: u128) -> T {
+    T::from_uuid(Uuid::from_u128(number))
+}
+
+/// A time, in seconds after a fixed moment.
+pub fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + seconds).expect("a second in this century")
+}
+
+/// The person who decides in most samples.
+pub fn reviewer() -> Actor {
+    Actor::User(id::<UserId>(7))
+}
+
+/// The fence that a sample run holds.
+pub const fn fence() -> Fence {
+    Fence::from_stored(5)
+}
+
+/// What a plan-and-apply run pins.
+pub fn facts() -> Facts {
+    Facts {
+        organization: id::<OrganizationId>(1),
+        project: id::<ProjectId>(2),
+        workspace: id::<WorkspaceId>(3),
+        kind: RunKind::PlanAndApply,
+        source: Source::plain(SourceKind::Api),
+        message: "Grow the network".to_owned(),
+        created_by: Actor::User(id::<UserId>(6)),
+        created_at: at(0),
+        configuration_version: id::<ConfigurationVersionId>(4),
+        input_snapshot: id::<InputSnapshotId>(5),
+        withheld_variables: vec![],
+        working_directory: String::new(),
+        pins: Pins {
+            configuration: Sha256Digest::of(b"configuration"),
+            inputs: Sha256Digest::of(b"inputs"),
+            tofu_version: "1.12.6".parse().expect("a version"),
+            region: "local".to_owned(),
+            platform: "linux_amd64".to_owned(),
+        },
+    }
+}
+
+/// What a speculative run pins.
+pub fn speculative_facts() -> Facts {
+    Facts {
+        kind: RunKind::Speculative,
+        ..facts()
+    }
+}
+
+/// The `number`-th try.
+pub fn attempt(number: u32) -> Attempt {
+    Attempt {
+        id: id::<AttemptId>(100 + u128::from(number)),
+        number,
+        runner: id::<RunnerId>(9),
+    }
+}
+
+/// A plan that changes something.
+pub fn plan() -> PlanRecord {
+    PlanRecord {
+        plan: Sha256Digest::of(b"plan"),
+        plan_json: Sha256Digest::of(b"plan json"),
+        dependencies: Sha256Digest::of(b"dependencies"),
+        predecessor: Predecessor::Version {
+            id: id::<StateVersionId>(10),
+            serial: 3,
+            digest: Sha256Digest::of(b"state"),
+        },
+        changes: PlanChanges::Some,
+        counts: Counts {
+            create: 2,
+            change: 1,
+            ..Counts::default()
+        },
+        plan_object: id::<ObjectId>(11),
+        plan_json_object: id::<ObjectId>(12),
+        lock_file_object: None,
+        sandbox: serde_json::json!({"driver": "bubblewrap"}),
+    }
+}
+
+/// A policy result with this outcome.
+pub fn policy(outcome: PolicyOutcome) -> PolicyResult {
+    PolicyResult {
+        outcome,
+        digest: Sha256Digest::of(outcome.as_str().as_bytes()),
+        bundle: Sha256Digest::of(b"bundle"),
+        engine: "none".to_owned(),
+        policies: 0,
+        object: id::<ObjectId>(15),
+    }
+}
+
+/// The evidence of [`plan`] after a passing policy.
+pub fn evidence() -> Evidence {
+    Evidence {
+        plan: plan().plan,
+        plan_json: plan().plan_json,
+        policy: policy(PolicyOutcome::Pass).digest,
+        predecessor: plan().predecessor,
+        dependencies: plan().dependencies,
+        configuration: facts().pins.configuration,
+        inputs: facts().pins.inputs,
+        tofu_version: facts().pins.tofu_version,
+    }
+}
+
+/// The reviewer's approval of [`evidence`].
+pub fn approval() -> Approval {
+    Approval {
+        binding: evidence().binding(),
+        by: reviewer(),
+        at: at(60),
+    }
+}
+
+/// A published successor.
+pub fn publication() -> Publication {
+    Publication {
+        version: id::<StateVersionId>(13),
+        serial: 4,
+        digest: Sha256Digest::of(b"successor"),
+    }
+}
+
+/// A staged state.
+pub fn staged() -> StagedState {
+    StagedState {
+        version: id::<StateVersionId>(14),
+        serial: 4,
+        lineage: "6d6f2a52-2b0a-4f2c-9d1e-000000000000".to_owned(),
+        digest: Sha256Digest::of(b"partial"),
+    }
+}
+
+/// What adopting [`staged`] publishes.
+pub fn adopted() -> Publication {
+    Publication {
+        version: staged().version,
+        serial: staged().serial,
+        digest: staged().digest,
+    }
+}
+
+/// A doubtful apply.
+pub fn doubt() -> Doubt {
+    Doubt {
+        reason: DoubtReason::LeaseLost,
+        detail: "The runner was lost while it applied.".to_owned(),
+        emergency: Some(staged()),
+        errored_state_object: None,
+    }
+}
+
+/// A failed plan.
+pub fn failure() -> PlanFailure {
+    PlanFailure {
+        reason: TerminalReason::PlanFailed,
+        detail: "tofu plan ended with exit code 1.".to_owned(),
+    }
+}
+
+/// A born run with this standing.
+pub fn run(standing: Standing) -> Run {
+    run_with(facts(), Hold::Held(fence()), standing)
+}
+
+/// A born run with these facts, this hold and this standing.
+pub fn run_with(facts: Facts, hold: Hold, standing: Standing) -> Run {
+    Run::Born {
+        facts: Box::new(facts),
+        hold,
+        standing: Box::new(standing),
+    }
+}

@@ -1,0 +1,210 @@
+//! One valid value of everything, for tests here and in other rooms. Hidden from the documentation.
+
+use super::{Command, Event, Holder, Lock, StateHead, UnlockCause, Workspace};
+use crate::ids::{RunId, StateVersionId, UserId};
+use crate::run::Predecessor;
+use crate::run::samples::id;
+use crate::{Fence, Sha256Digest};
+
+/// The run that comes first in most samples.
+pub fn run() -> RunId {
+    id(20)
+}
+
+/// A run that comes after [`run`].
+pub fn later_run() -> RunId {
+    id(21)
+}
+
+/// A person who locks by hand.
+pub fn person() -> UserId {
+    id(7)
+}
+
+/// Somebody else.
+pub fn other_person() -> UserId {
+    id(8)
+}
+
+/// The state with this serial.
+pub fn head(serial: i64) -> StateHead {
+    StateHead {
+        version: id::<StateVersionId>(30 + u128::from(serial.unsigned_abs())),
+        serial,
+        lineage: "6d6f2a52-2b0a-4f2c-9d1e-000000000000".to_owned(),
+        digest: Sha256Digest::of(format!("state {serial}").as_bytes()),
+    }
+}
+
+/// The state a plan was made against, as the plan names it.
+pub fn predecessor(head: &StateHead) -> Predecessor {
+    Predecessor::Version {
+        id: head.version,
+        serial: head.serial,
+        digest: head.digest,
+    }
+}
+
+/// The newest fence of every sample workspace.
+pub const fn fence() -> Fence {
+    Fence::from_stored(5)
+}
+
+fn workspace(holder: Option<Holder>, queue: Vec<RunId>) -> Workspace {
+    Workspace {
+        lock: holder.map(|holder| Lock {
+            holder,
+            fence: fence(),
+        }),
+        fence: fence(),
+        queue,
+        head: Some(head(3)),
+    }
+}
+
+/// A workspace in every situation that a rule tells apart, each with a name for the reviewed table.
+pub fn one_workspace_of_each() -> Vec<(&'static str, Workspace)> {
+    let by_run = Some(Holder::Run { run: run() });
+    let by_person = Some(Holder::User { user: person() });
+    vec![
+        ("new", Workspace::default()),
+        ("free", workspace(None, vec![])),
+        (
+            "free, both runs wait",
+            workspace(None, vec![run(), later_run()]),
+        ),
+        (
+            "free, the later run waits first",
+            workspace(None, vec![later_run(), run()]),
+        ),
+        ("held by the run", workspace(by_run, vec![later_run()])),
+        (
+            "held by the later run",
+            workspace(Some(Holder::Run { run: later_run() }), vec![run()]),
+        ),
+        ("held by the person", workspace(by_person, vec![run()])),
+        (
+            "held by somebody else",
+            workspace(
+                Some(Holder::User {
+                    user: other_person(),
+                }),
+                vec![],
+            ),
+        ),
+        (
+            "free, the queue is full",
+            workspace(
+                None,
+                (1_000..1_000 + super::QUEUE_LENGTH_MAX as u128)
+                    .map(id)
+                    .collect(),
+            ),
+        ),
+    ]
+}
+
+/// Every command, each with a name for the reviewed table.
+pub fn one_command_of_each() -> Vec<(&'static str, Command)> {
+    [of_the_queue(), of_people(), of_the_state()].concat()
+}
+
+fn of_the_queue() -> Vec<(&'static str, Command)> {
+    let release = |fence: Fence| Command::ReleaseByRun { run: run(), fence };
+    vec![
+        ("enqueue", Command::Enqueue { run: run() }),
+        ("dequeue", Command::Dequeue { run: run() }),
+        ("acquire for run", Command::AcquireForRun { run: run() }),
+        ("release by run", release(fence())),
+        (
+            "release by run, stale fence",
+            release(Fence::from_stored(4)),
+        ),
+    ]
+}
+
+fn of_people() -> Vec<(&'static str, Command)> {
+    let by = person();
+    let break_lock = |reason: &str| Command::ForceUnlock {
+        by,
+        reason: reason.to_owned(),
+    };
+    let reason = Some("Maintenance.".to_owned());
+    vec![
+        ("lock by person", Command::LockByPerson { by, reason }),
+        ("unlock by person", Command::UnlockByPerson { by }),
+        ("force unlock", break_lock("They left.")),
+        ("force unlock, no reason", break_lock(" ")),
+    ]
+}
+
+fn of_the_state() -> Vec<(&'static str, Command)> {
+    let publish = |fence: Fence, predecessor: Predecessor, state: StateHead| {
+        let run = run();
+        Command::PublishState {
+            run,
+            fence,
+            predecessor,
+            state,
+        }
+    };
+    let current = predecessor(&head(3));
+    let older = predecessor(&head(2));
+    let foreign = StateHead {
+        lineage: "another".to_owned(),
+        ..head(4)
+    };
+    vec![
+        ("publish state", publish(fence(), current.clone(), head(4))),
+        (
+            "publish state, first",
+            publish(fence(), Predecessor::None, head(1)),
+        ),
+        (
+            "publish state, again",
+            publish(fence(), older.clone(), head(3)),
+        ),
+        (
+            "publish state, older predecessor",
+            publish(fence(), older, head(4)),
+        ),
+        (
+            "publish state, older serial",
+            publish(fence(), current.clone(), head(2)),
+        ),
+        (
+            "publish state, other lineage",
+            publish(fence(), current.clone(), foreign),
+        ),
+        (
+            "publish state, stale fence",
+            publish(Fence::from_stored(4), current, head(4)),
+        ),
+    ]
+}
+
+/// Every event there is.
+pub fn one_event_of_each() -> Vec<Event> {
+    vec![
+        Event::RunEnqueued { run: run() },
+        Event::RunDequeued { run: run() },
+        Event::LockAcquired {
+            holder: Holder::Run { run: run() },
+            fence: fence(),
+            reason: None,
+        },
+        Event::LockReleased {
+            holder: Holder::User { user: person() },
+            fence: fence(),
+            cause: UnlockCause::Forced {
+                by: other_person(),
+                reason: "They left.".to_owned(),
+            },
+        },
+        Event::StatePublished {
+            run: run(),
+            fence: fence(),
+            state: head(4),
+        },
+    ]
+}
