@@ -81,7 +81,7 @@ impl From<sqlx::Error> for StoreError {
 
 impl StoreError {
     /// A row that cannot be understood.
-    pub fn inconsistent(table: &'static str, column: &'static str, row: impl ToString) -> Self {
+    pub fn inconsistent(table: &'static str, column: &'static str, row: impl std::fmt::Display) -> Self {
         Self::Inconsistent { table, column, row: row.to_string() }
     }
 }

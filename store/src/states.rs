@@ -170,7 +170,7 @@ where
         kind: ObjectKind::State,
         bytes_max: STATE_BYTES_MAX,
     };
-    let stored = store.objects.put(object, reader).await.map_err(StoreError::from)?;
+    let stored = store.objects.put(object, reader).await?;
     check(&row).await?;
     sqlx::query(
         "update record.state_versions set object_id = $2, sha256 = $3, bytes = $4, status = 'staged', \
@@ -199,7 +199,7 @@ where
         kind: ObjectKind::StateJson,
         bytes_max: STATE_BYTES_MAX,
     };
-    let stored = store.objects.put(object, reader).await.map_err(StoreError::from)?;
+    let stored = store.objects.put(object, reader).await?;
     sqlx::query(
         "update record.state_versions set json_object_id = $2 where state_version_id = $1 and json_object_id is null",
     )

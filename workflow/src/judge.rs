@@ -3,8 +3,8 @@
 
 use stackship_domain::ids::ObjectId;
 use stackship_domain::run::{
-    ApplyReport, Counts, Doubt, DoubtReason, PlanChanges, PlanFailure, PlanRecord, Predecessor, StagedState,
-    TerminalReason,
+    ApplyReport, Counts, Doubt, DoubtReason, PlanChanges, PlanFailure, PlanRecord, Predecessor,
+    StagedState, TerminalReason,
 };
 use stackship_runner_protocol::{ApplyEnd, PlanEnd, SeenState};
 
@@ -32,8 +32,19 @@ pub fn judge_plan(end: PlanEnd, predecessor: Predecessor) -> PlanVerdict {
     match end {
         PlanEnd::Stopped => PlanVerdict::Stopped,
         PlanEnd::SandboxLost { .. } => PlanVerdict::SandboxLost,
-        PlanEnd::Failed { reason, detail } => PlanVerdict::Failed(PlanFailure { reason: plan_reason(reason), detail }),
-        PlanEnd::Planned { exit_code, json, plan, plan_json, lock_file, dependencies, sandbox } => {
+        PlanEnd::Failed { reason, detail } => PlanVerdict::Failed(PlanFailure {
+            reason: plan_reason(reason),
+            detail,
+        }),
+        PlanEnd::Planned {
+            exit_code,
+            json,
+            plan,
+            plan_json,
+            lock_file,
+            dependencies,
+            sandbox,
+        } => {
             let changes = match (exit_code, json.errored, json.counts == Counts::default()) {
                 (EXIT_CHANGES, false, _) => PlanChanges::Some,
                 (EXIT_NO_CHANGES, false, true) => PlanChanges::None,
@@ -61,13 +72,18 @@ fn contradiction(code: i32, errored: bool) -> PlanFailure {
     } else {
         format!("OpenTofu ended with exit code {code}, which its plan's JSON contradicts.")
     };
-    PlanFailure { reason: TerminalReason::PlanFailed, detail }
+    PlanFailure {
+        reason: TerminalReason::PlanFailed,
+        detail,
+    }
 }
 
 /// A runner may name only the reasons that a plan can end by.
 const fn plan_reason(claimed: TerminalReason) -> TerminalReason {
     match claimed {
-        TerminalReason::PlanRefused | TerminalReason::PlanLimitExceeded | TerminalReason::SandboxUnavailable => claimed,
+        TerminalReason::PlanRefused
+        | TerminalReason::PlanLimitExceeded
+        | TerminalReason::SandboxUnavailable => claimed,
         _ => TerminalReason::PlanFailed,
     }
 }
@@ -85,19 +101,46 @@ pub enum ApplyVerdict {
 /// success needs it, and it must be the one the runner saw pass.
 pub fn judge_apply(end: ApplyEnd, staged: Option<StagedState>) -> ApplyVerdict {
     match end {
-        ApplyEnd::NotStarted { part, detail } => ApplyVerdict::Report(ApplyReport::NotStarted { part, detail }),
-        ApplyEnd::Killed { limit_exceeded, detail, errored_state, .. } => {
-            let reason = if limit_exceeded { DoubtReason::LimitExceeded } else { DoubtReason::SandboxLost };
-            doubt(reason, detail, staged, errored_state.map(|stored| stored.object))
+        ApplyEnd::NotStarted { part, detail } => {
+            ApplyVerdict::Report(ApplyReport::NotStarted { part, detail })
         }
-        ApplyEnd::Exited { exit_code: 0, seen, .. } => published(seen.as_ref(), staged),
-        ApplyEnd::Exited { exit_code, interrupted: true, errored_state, .. } => doubt(
+        ApplyEnd::Killed {
+            limit_exceeded,
+            detail,
+            errored_state,
+            ..
+        } => {
+            let reason = if limit_exceeded {
+                DoubtReason::LimitExceeded
+            } else {
+                DoubtReason::SandboxLost
+            };
+            doubt(
+                reason,
+                detail,
+                staged,
+                errored_state.map(|stored| stored.object),
+            )
+        }
+        ApplyEnd::Exited {
+            exit_code: 0, seen, ..
+        } => published(seen.as_ref(), staged),
+        ApplyEnd::Exited {
+            exit_code,
+            interrupted: true,
+            errored_state,
+            ..
+        } => doubt(
             DoubtReason::Interrupted,
             format!("tofu apply was interrupted and ended with exit code {exit_code}."),
             staged,
             errored_state.map(|stored| stored.object),
         ),
-        ApplyEnd::Exited { exit_code, errored_state: Some(errored), .. } => doubt(
+        ApplyEnd::Exited {
+            exit_code,
+            errored_state: Some(errored),
+            ..
+        } => doubt(
             DoubtReason::StateUploadFailed,
             format!("tofu apply ended with exit code {exit_code} and could not upload its state."),
             staged,
@@ -113,7 +156,9 @@ pub fn judge_apply(end: ApplyEnd, staged: Option<StagedState>) -> ApplyVerdict {
 /// An exit code 0 that published nothing is doubt, not success: a foreign backend looks like that.
 fn published(seen: Option<&SeenState>, staged: Option<StagedState>) -> ApplyVerdict {
     match (seen, staged) {
-        (Some(seen), Some(staged)) if seen.version == staged.version && seen.sha256 == staged.digest => {
+        (Some(seen), Some(staged))
+            if seen.version == staged.version && seen.sha256 == staged.digest =>
+        {
             ApplyVerdict::Publish(staged)
         }
         (_, None) => doubt(
@@ -137,7 +182,12 @@ fn doubt(
     emergency: Option<StagedState>,
     errored_state_object: Option<ObjectId>,
 ) -> ApplyVerdict {
-    ApplyVerdict::Report(ApplyReport::Doubt(Doubt { reason, detail, emergency, errored_state_object }))
+    ApplyVerdict::Report(ApplyReport::Doubt(Doubt {
+        reason,
+        detail,
+        emergency,
+        errored_state_object,
+    }))
 }
 
 #[cfg(test)]
@@ -150,7 +200,11 @@ mod tests {
     use super::*;
 
     fn artifact(text: &str) -> StoredArtifact {
-        StoredArtifact { object: samples::id::<ObjectId>(1), sha256: Sha256Digest::of(text.as_bytes()), bytes: 4 }
+        StoredArtifact {
+            object: samples::id::<ObjectId>(1),
+            sha256: Sha256Digest::of(text.as_bytes()),
+            bytes: 4,
+        }
     }
 
     fn planned(exit_code: i32, counts: Counts, errored: bool) -> PlanVerdict {
@@ -179,13 +233,26 @@ mod tests {
         let one = Counts { create: 1, ..none };
         assert_eq!(changes(&planned(0, none, false)), Some(PlanChanges::None));
         assert_eq!(changes(&planned(2, one, false)), Some(PlanChanges::Some));
-        assert_eq!(changes(&planned(2, none, false)), Some(PlanChanges::Some), "counts alone never say no");
-        assert_eq!(changes(&planned(0, one, false)), None, "no changes, yet the JSON has some");
+        assert_eq!(
+            changes(&planned(2, none, false)),
+            Some(PlanChanges::Some),
+            "counts alone never say no"
+        );
+        assert_eq!(
+            changes(&planned(0, one, false)),
+            None,
+            "no changes, yet the JSON has some"
+        );
         assert_eq!(changes(&planned(1, none, false)), None);
         assert_eq!(changes(&planned(2, one, true)), None, "an errored plan");
     }
 
-    fn exited(exit_code: i32, interrupted: bool, seen: Option<SeenState>, errored: bool) -> ApplyEnd {
+    fn exited(
+        exit_code: i32,
+        interrupted: bool,
+        seen: Option<SeenState>,
+        errored: bool,
+    ) -> ApplyEnd {
         ApplyEnd::Exited {
             exit_code,
             interrupted,
@@ -205,35 +272,71 @@ mod tests {
     #[test]
     fn success_needs_the_state_that_the_runner_saw() {
         let staged = samples::staged();
-        let seen = SeenState { version: staged.version, sha256: staged.digest };
+        let seen = SeenState {
+            version: staged.version,
+            sha256: staged.digest,
+        };
         assert_eq!(
-            judge_apply(exited(0, false, Some(seen.clone()), false), Some(staged.clone())),
+            judge_apply(
+                exited(0, false, Some(seen.clone()), false),
+                Some(staged.clone())
+            ),
             ApplyVerdict::Publish(staged.clone())
         );
-        let other = SeenState { version: samples::id::<StateVersionId>(77), ..seen.clone() };
+        let other = SeenState {
+            version: samples::id::<StateVersionId>(77),
+            ..seen.clone()
+        };
         for (seen, staged, expected) in [
             (None, None, DoubtReason::NothingPublished),
             (Some(seen), None, DoubtReason::NothingPublished),
-            (None, Some(staged.clone()), DoubtReason::PublicationUnconfirmed),
-            (Some(other), Some(staged), DoubtReason::PublicationUnconfirmed),
+            (
+                None,
+                Some(staged.clone()),
+                DoubtReason::PublicationUnconfirmed,
+            ),
+            (
+                Some(other),
+                Some(staged),
+                DoubtReason::PublicationUnconfirmed,
+            ),
         ] {
-            assert_eq!(reason(&judge_apply(exited(0, false, seen, false), staged)), Some(expected));
+            assert_eq!(
+                reason(&judge_apply(exited(0, false, seen, false), staged)),
+                Some(expected)
+            );
         }
     }
 
     #[test]
     fn an_interrupted_apply_is_never_a_plain_failure() {
         let staged = Some(samples::staged());
-        assert_eq!(reason(&judge_apply(exited(1, true, None, false), staged.clone())), Some(DoubtReason::Interrupted));
-        assert_eq!(reason(&judge_apply(exited(1, false, None, true), staged)), Some(DoubtReason::StateUploadFailed));
-        let killed = ApplyEnd::Killed { limit_exceeded: false, detail: String::new(), seen: None, errored_state: None };
-        assert_eq!(reason(&judge_apply(killed, None)), Some(DoubtReason::SandboxLost));
+        assert_eq!(
+            reason(&judge_apply(exited(1, true, None, false), staged.clone())),
+            Some(DoubtReason::Interrupted)
+        );
+        assert_eq!(
+            reason(&judge_apply(exited(1, false, None, true), staged)),
+            Some(DoubtReason::StateUploadFailed)
+        );
+        let killed = ApplyEnd::Killed {
+            limit_exceeded: false,
+            detail: String::new(),
+            seen: None,
+            errored_state: None,
+        };
+        assert_eq!(
+            reason(&judge_apply(killed, None)),
+            Some(DoubtReason::SandboxLost)
+        );
     }
 
     #[test]
     fn an_apply_that_reported_an_error_keeps_its_partial_state() {
         let staged = Some(samples::staged());
         let verdict = judge_apply(exited(1, false, None, false), staged.clone());
-        assert!(matches!(&verdict, ApplyVerdict::Report(ApplyReport::Failed { emergency, .. }) if *emergency == staged));
+        assert!(
+            matches!(&verdict, ApplyVerdict::Report(ApplyReport::Failed { emergency, .. }) if *emergency == staged)
+        );
     }
 }

@@ -54,7 +54,7 @@ pub async fn evaluate(
         kind: ObjectKind::PolicyResult,
         bytes_max: POLICY_RESULT_BYTES_MAX,
     };
-    let stored = store.objects.put_bytes(object, &bytes).await.map_err(stackship_store::StoreError::from)?;
+    let stored = store.objects.put_bytes(object, &bytes).await?;
     Ok(PolicyResult {
         outcome: PolicyOutcome::Pass,
         digest: stored.sha256,

@@ -1,0 +1,77 @@
+//! After the end: nothing of a run may hold anything any longer.
+
+use stackship_domain::run::{Ending, Status};
+use stackship_domain::workspace;
+use stackship_store::attempts;
+use stackship_store::phase_logs::{self, Chunk, LogPhase};
+
+use super::{Step, Subject};
+use crate::{StepError, system};
+
+/// Attempt number of what the control plane itself writes into a log: after every runner's.
+const CONTROL_PLANE_ATTEMPT: u32 = 1_000;
+
+pub(super) async fn step(run: &Subject<'_>, ending: &Ending) -> Result<Step, StepError> {
+    attempts::withdraw(run.store, run.id).await?;
+    say_goodbye(run, ending).await?;
+    close_logs(run).await?;
+    let context = |step: &str| system(run.facts.organization, run.id, step);
+    let log = &run.store.workspaces;
+    if let Some(fence) = run.hold.fence() {
+        let command = workspace::Command::ReleaseByRun { run: run.id, fence };
+        log.execute(run.facts.workspace, command, &context("release"))
+            .await?;
+    }
+    let (state, _) = log.load(run.facts.workspace).await?;
+    if state.queue.contains(&run.id) {
+        log.execute(
+            run.facts.workspace,
+            workspace::Command::Dequeue { run: run.id },
+            &context("dequeue"),
+        )
+        .await?;
+    }
+    // A run that ended between its workspace's grant and its own record of it still holds the lock.
+    if let Some(lock) = state.lock
+        && lock.holder == (workspace::Holder::Run { run: run.id })
+    {
+        let command = workspace::Command::ReleaseByRun {
+            run: run.id,
+            fence: lock.fence,
+        };
+        log.execute(run.facts.workspace, command, &context("release-unrecorded"))
+            .await?;
+    }
+    Ok(Step::Waiting)
+}
+
+/// A reader of the plan log of a run that ended before its plan did is told why.
+async fn say_goodbye(run: &Subject<'_>, ending: &Ending) -> Result<(), StepError> {
+    let why = match ending.status() {
+        Status::Canceled => "This run was canceled.\n",
+        Status::Expired => "Nobody decided on this plan in time.\n",
+        Status::Failed => match ending {
+            Ending::Failed { reason, .. } => reason.sentence(),
+            _ => return Ok(()),
+        },
+        Status::PlanCredentialsRequired => {
+            "This plan needs a cloud credential that the workspace does not grant.\n"
+        }
+        _ => return Ok(()),
+    };
+    let chunk = Chunk {
+        attempt_number: CONTROL_PLANE_ATTEMPT,
+        sequence: 0,
+        bytes: why.as_bytes(),
+    };
+    // A log that was closed with its plan keeps what it has.
+    phase_logs::append(run.store, run.id, LogPhase::Plan, chunk).await?;
+    Ok(())
+}
+
+pub(super) async fn close_logs(run: &Subject<'_>) -> Result<Step, StepError> {
+    for phase in [LogPhase::Plan, LogPhase::Policy, LogPhase::Apply] {
+        phase_logs::close(run.store, run.id, phase).await?;
+    }
+    Ok(Step::Waiting)
+}
