@@ -1,0 +1,106 @@
+//! Who speaks, and the small words about one attempt: alive, and given back.
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use stackship_domain::ids::{AttemptId, RunnerId};
+use stackship_runner_protocol::{Heartbeat, HeartbeatAnswer};
+use stackship_store::attempts::{self, AttemptRow, HeartbeatOutcome};
+use stackship_store::{clock, records};
+
+use super::failure::Failure;
+use crate::App;
+
+/// A registered runner.
+pub(super) struct RunnerCaller(pub(super) RunnerId);
+
+impl FromRequestParts<App> for RunnerCaller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let presented = bearer(parts).ok_or(Failure::Unauthenticated)?;
+        let runner = records::runners::authenticate(&app.store, presented).await?;
+        runner.map(Self).ok_or(Failure::Unauthenticated)
+    }
+}
+
+/// The attempt of the path, opened by its own lease token. It may be over: saying a result again is
+/// harmless, so the holder of the token still gets an answer.
+pub(super) struct Holder(pub(super) AttemptRow);
+
+/// The attempt of the path, while its lease lasts.
+pub(super) struct LiveHolder(pub(super) AttemptRow);
+
+impl FromRequestParts<App> for Holder {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let path = Path::<AttemptPath>::from_request_parts(parts, app).await;
+        let Path(AttemptPath { attempt }) = path.map_err(|_| Failure::Unauthenticated)?;
+        let presented = bearer(parts).ok_or(Failure::Unauthenticated)?;
+        // Looked up by its digest: the time a look-up takes tells nothing about the token.
+        let row = attempts::by_lease_token(&app.store, attempt, presented).await?;
+        row.map(Self).ok_or(Failure::Unauthenticated)
+    }
+}
+
+impl FromRequestParts<App> for LiveHolder {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let Holder(row) = Holder::from_request_parts(parts, app).await?;
+        let is_live =
+            row.closed_at.is_none() && row.lease_expires_at.is_some_and(|at| at > clock::now());
+        if is_live {
+            Ok(Self(row))
+        } else {
+            Err(Failure::Lost)
+        }
+    }
+}
+
+/// The attempt among a path's parameters; the others are a handler's own.
+#[derive(serde::Deserialize)]
+struct AttemptPath {
+    attempt: AttemptId,
+}
+
+fn bearer(parts: &Parts) -> Option<&str> {
+    let (scheme, token) = parts
+        .headers
+        .get(AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+pub(super) async fn heartbeat(
+    State(app): State<App>,
+    Holder(row): Holder,
+    Json(beat): Json<Heartbeat>,
+) -> Result<Json<HeartbeatAnswer>, Failure> {
+    let lease_seconds = app.settings.lease_seconds;
+    match attempts::heartbeat(&app.store, row.id, beat.tofu_started, lease_seconds).await? {
+        HeartbeatOutcome::Alive { expires_at, cancel } => Ok(Json(HeartbeatAnswer {
+            lease_expires_at: expires_at,
+            cancel,
+        })),
+        HeartbeatOutcome::Lost => Err(Failure::Lost),
+    }
+}
+
+pub(super) async fn hand_back(
+    State(app): State<App>,
+    Holder(row): Holder,
+) -> Result<StatusCode, Failure> {
+    if attempts::hand_back(&app.store, row.id).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else if row.tofu_started_at.is_some() {
+        Err(Failure::Started)
+    } else {
+        Err(Failure::Lost)
+    }
+}

@@ -1,0 +1,40 @@
+//! What a phase writes, in numbered chunks.
+
+use axum::body::Bytes;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use stackship_domain::run::Phase;
+use stackship_store::phase_logs::{self, AppendOutcome, Chunk, LogPhase};
+
+use super::attempt::LiveHolder;
+use super::failure::Failure;
+use crate::App;
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Place {
+    sequence: u64,
+}
+
+pub(super) async fn append(
+    State(app): State<App>,
+    Query(place): Query<Place>,
+    LiveHolder(row): LiveHolder,
+    body: Bytes,
+) -> Result<StatusCode, Failure> {
+    let phase = match row.offer.phase {
+        Phase::Plan => LogPhase::Plan,
+        Phase::Apply => LogPhase::Apply,
+    };
+    let chunk = Chunk {
+        attempt_number: row.offer.number,
+        sequence: place.sequence,
+        bytes: &body,
+    };
+    match phase_logs::append(&app.store, row.offer.run, phase, chunk).await? {
+        AppendOutcome::Stored { .. } | AppendOutcome::Repeated | AppendOutcome::Full => {
+            Ok(StatusCode::NO_CONTENT)
+        }
+        AppendOutcome::Gap { expected } => Err(Failure::Gap(expected)),
+    }
+}

@@ -1,0 +1,60 @@
+//! `/runner/v1`: what runners speak. The words are the `runner-protocol` room's; here they are
+//! authenticated, resolved against what is on record, and handed on.
+//!
+//! A runner names no object, run or tenant: everything is taken from the attempt that its lease
+//! token opens. What a report means is decided by the workflow, never here.
+
+mod artifacts;
+mod attempt;
+mod failure;
+mod inputs;
+mod lease;
+mod leases;
+mod logs;
+mod result;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post, put};
+use stackship_runner_protocol::LOG_APPEND_BYTES_MAX;
+
+use crate::App;
+
+/// Every route of this edge: method and path.
+pub const ROUTES: &[(&str, &str)] = &[
+    ("POST", "/runner/v1/leases"),
+    ("POST", "/runner/v1/attempts/{attempt}/heartbeat"),
+    ("GET", "/runner/v1/attempts/{attempt}/inputs/{name}"),
+    ("PUT", "/runner/v1/attempts/{attempt}/artifacts/{kind}"),
+    ("POST", "/runner/v1/attempts/{attempt}/logs"),
+    ("POST", "/runner/v1/attempts/{attempt}/result"),
+    ("POST", "/runner/v1/attempts/{attempt}/hand-back"),
+];
+
+/// The routes of this edge.
+pub fn router() -> Router<App> {
+    Router::new()
+        .route("/runner/v1/leases", post(leases::lease))
+        .route(
+            "/runner/v1/attempts/{attempt}/heartbeat",
+            post(attempt::heartbeat),
+        )
+        .route(
+            "/runner/v1/attempts/{attempt}/inputs/{name}",
+            get(inputs::input),
+        )
+        .route(
+            "/runner/v1/attempts/{attempt}/artifacts/{kind}",
+            // The bound of each kind is enforced while its bytes are stored.
+            put(artifacts::store).layer(DefaultBodyLimit::disable()),
+        )
+        .route(
+            "/runner/v1/attempts/{attempt}/logs",
+            post(logs::append).layer(DefaultBodyLimit::max(LOG_APPEND_BYTES_MAX)),
+        )
+        .route("/runner/v1/attempts/{attempt}/result", post(result::report))
+        .route(
+            "/runner/v1/attempts/{attempt}/hand-back",
+            post(attempt::hand_back),
+        )
+}
