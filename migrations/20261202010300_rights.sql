@@ -13,7 +13,11 @@ grant insert, update on record.organizations, record.users, record.projects, rec
     record.runners, record.attempts, record.state_versions, record.phase_logs, record.log_chunks to stackship_api;
 grant delete on record.variables, record.role_grants, record.objects to stackship_api;
 -- Published states and the current one follow the log; nobody sets them.
-revoke update on record.state_versions, record.workspaces from stackship_api;
+revoke update on record.state_versions, record.workspaces, record.objects, record.configuration_versions,
+    record.input_snapshots from stackship_api;
+-- An object changes only when its key is wrapped anew; a configuration only when it arrives.
+grant update (wrapped_key, key_id) on record.objects to stackship_api;
+grant update (object_id, sha256, bytes, uploaded_at) on record.configuration_versions to stackship_api;
 grant update (object_id, json_object_id, outputs_object_id, sha256, bytes, status, staged_at)
     on record.state_versions to stackship_api;
 grant update (name, tofu_version, working_directory, region, approval_seconds, updated_at)

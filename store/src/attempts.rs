@@ -165,17 +165,21 @@ pub async fn offer(store: &Store, offer: &Offer) -> Result<AttemptId, StoreError
         notify::send(&store.pool, Topic::Attempts, &offer.run.to_string()).await?;
         return Ok(fresh);
     }
-    let existing: String =
-        sqlx::query_scalar("select attempt_id from record.attempts where run_id = $1 and phase = $2 and number = $3")
-            .bind(offer.run.to_string())
-            .bind(offer.phase.as_str())
-            .bind(i32::try_from(offer.number).unwrap_or(i32::MAX))
-            .fetch_one(&store.pool)
-            .await?;
-    existing.parse().map_err(|_| StoreError::inconsistent("record.attempts", "attempt_id", existing))
+    let existing: String = sqlx::query_scalar(
+        "select attempt_id from record.attempts where run_id = $1 and phase = $2 and number = $3",
+    )
+    .bind(offer.run.to_string())
+    .bind(offer.phase.as_str())
+    .bind(i32::try_from(offer.number).unwrap_or(i32::MAX))
+    .fetch_one(&store.pool)
+    .await?;
+    existing
+        .parse()
+        .map_err(|_| StoreError::inconsistent("record.attempts", "attempt_id", existing))
 }
 
-/// Leases the oldest offer that fits, applies before plans; `None` when there is none.
+/// Leases the oldest offer that fits, applies before plans; `None` when there is none. An offer whose
+/// fence has passed is nobody's, and must not stand before the others.
 pub async fn lease_next(
     store: &Store,
     runner: RunnerId,
@@ -191,6 +195,9 @@ pub async fn lease_next(
          where attempt_id = ( \
              select attempt_id from record.attempts \
              where runner_id is null and closed_at is null and region = $2 and platform = $3 \
+               and (fence is null or exists (select from record.workspace_locks held \
+                   where held.workspace_id = attempts.workspace_id and held.run_id = attempts.run_id \
+                     and held.fence = attempts.fence)) \
              order by (case phase when 'apply' then 0 else 1 end), offered_at \
              for update skip locked limit 1) \
          returning {COLUMNS}"
@@ -203,10 +210,18 @@ pub async fn lease_next(
     .bind(token_digest(&run_token))
     .fetch_optional(&store.pool)
     .await?;
-    row.map(|row| Ok(LeasedAttempt { attempt: parse(&row)?, lease_token, run_token })).transpose()
+    row.map(|row| {
+        Ok(LeasedAttempt {
+            attempt: parse(&row)?,
+            lease_token,
+            run_token,
+        })
+    })
+    .transpose()
 }
 
-/// The open attempt that this lease token was made for.
+/// The attempt that this lease token was made for, open or not: a runner may repeat a result whose
+/// answer was lost. Every write asks again whether the lease is still good.
 pub async fn by_lease_token(
     store: &Store,
     attempt: AttemptId,
@@ -223,7 +238,10 @@ pub async fn by_lease_token(
 }
 
 /// Whom a run token speaks for, while its attempt is leased and open.
-pub async fn by_run_token(store: &Store, presented: &str) -> Result<Option<RunPrincipal>, StoreError> {
+pub async fn by_run_token(
+    store: &Store,
+    presented: &str,
+) -> Result<Option<RunPrincipal>, StoreError> {
     if !presented.starts_with(RUN_TOKEN_PREFIX) {
         return Ok(None);
     }
@@ -303,14 +321,23 @@ pub async fn record_result(
     }
 }
 
-async fn repeated(store: &Store, attempt: AttemptId, result: &serde_json::Value) -> Result<ResultOutcome, StoreError> {
-    let same: Option<bool> = sqlx::query_scalar("select result = $2 from record.attempts where attempt_id = $1")
-        .bind(attempt.to_string())
-        .bind(result)
-        .fetch_optional(&store.pool)
-        .await?
-        .flatten();
-    Ok(if same == Some(true) { ResultOutcome::Repeated } else { ResultOutcome::Lost })
+async fn repeated(
+    store: &Store,
+    attempt: AttemptId,
+    result: &serde_json::Value,
+) -> Result<ResultOutcome, StoreError> {
+    let same: Option<bool> =
+        sqlx::query_scalar("select result = $2 from record.attempts where attempt_id = $1")
+            .bind(attempt.to_string())
+            .bind(result)
+            .fetch_optional(&store.pool)
+            .await?
+            .flatten();
+    Ok(if same == Some(true) {
+        ResultOutcome::Repeated
+    } else {
+        ResultOutcome::Lost
+    })
 }
 
 /// Closes an attempt whose runner gives it back; not once `tofu apply` was about to start. Returns
@@ -367,7 +394,11 @@ pub async fn drop_lease(store: &Store, attempt: AttemptId) -> Result<(), StoreEr
 }
 
 /// Runs that have not ended, in id order after `after`, at most `limit`.
-pub async fn unfinished_runs(store: &Store, after: Option<RunId>, limit: i64) -> Result<Vec<RunId>, StoreError> {
+pub async fn unfinished_runs(
+    store: &Store,
+    after: Option<RunId>,
+    limit: i64,
+) -> Result<Vec<RunId>, StoreError> {
     let runs: Vec<String> = sqlx::query_scalar(
         "select run_id from record.runs where ended_at is null and run_id > $1 order by run_id limit $2",
     )
@@ -375,7 +406,12 @@ pub async fn unfinished_runs(store: &Store, after: Option<RunId>, limit: i64) ->
     .bind(limit)
     .fetch_all(&store.pool)
     .await?;
-    runs.iter().map(|run| run.parse().map_err(|_| StoreError::inconsistent("record.runs", "run_id", run))).collect()
+    runs.iter()
+        .map(|run| {
+            run.parse()
+                .map_err(|_| StoreError::inconsistent("record.runs", "run_id", run))
+        })
+        .collect()
 }
 
 /// Closes leases that ran out, at most `limit`, and names their runs.
@@ -392,16 +428,21 @@ pub async fn expire(store: &Store, limit: i64) -> Result<Vec<RunId>, StoreError>
     .fetch_all(&store.pool)
     .await?;
     runs.iter()
-        .map(|run| run.parse().map_err(|_| StoreError::inconsistent("record.attempts", "run_id", run)))
+        .map(|run| {
+            run.parse()
+                .map_err(|_| StoreError::inconsistent("record.attempts", "run_id", run))
+        })
         .collect()
 }
 
 /// Every attempt of a run, oldest first.
 pub async fn of_run(pool: &PgPool, run: RunId) -> Result<Vec<AttemptRow>, StoreError> {
-    let rows = sqlx::query(&format!("select {COLUMNS} from record.attempts where run_id = $1 order by offered_at, number"))
-        .bind(run.to_string())
-        .fetch_all(pool)
-        .await?;
+    let rows = sqlx::query(&format!(
+        "select {COLUMNS} from record.attempts where run_id = $1 order by offered_at, number"
+    ))
+    .bind(run.to_string())
+    .fetch_all(pool)
+    .await?;
     rows.iter().map(parse).collect()
 }
 
@@ -426,9 +467,18 @@ fn parse(row: &PgRow) -> Result<AttemptRow, StoreError> {
     };
     let phase: String = row.try_get("phase")?;
     let offer = Offer {
-        organization: row.try_get::<String, _>("organization_id")?.parse().map_err(|_| bad("organization_id"))?,
-        workspace: row.try_get::<String, _>("workspace_id")?.parse().map_err(|_| bad("workspace_id"))?,
-        run: row.try_get::<String, _>("run_id")?.parse().map_err(|_| bad("run_id"))?,
+        organization: row
+            .try_get::<String, _>("organization_id")?
+            .parse()
+            .map_err(|_| bad("organization_id"))?,
+        workspace: row
+            .try_get::<String, _>("workspace_id")?
+            .parse()
+            .map_err(|_| bad("workspace_id"))?,
+        run: row
+            .try_get::<String, _>("run_id")?
+            .parse()
+            .map_err(|_| bad("run_id"))?,
         phase: match phase.as_str() {
             "plan" => Phase::Plan,
             "apply" => Phase::Apply,
@@ -437,12 +487,15 @@ fn parse(row: &PgRow) -> Result<AttemptRow, StoreError> {
         number: u32::try_from(row.try_get::<i32, _>("number")?).map_err(|_| bad("number"))?,
         region: row.try_get("region")?,
         platform: row.try_get("platform")?,
-        fence: row.try_get::<Option<i64>, _>("fence")?.map(Fence::from_stored),
+        fence: row
+            .try_get::<Option<i64>, _>("fence")?
+            .map(Fence::from_stored),
         binding: row
             .try_get::<Option<String>, _>("binding")?
             .map(|text| text.parse().map_err(|_| bad("binding")))
             .transpose()?,
-        predecessor: serde_json::from_value(row.try_get("predecessor")?).map_err(|_| bad("predecessor"))?,
+        predecessor: serde_json::from_value(row.try_get("predecessor")?)
+            .map_err(|_| bad("predecessor"))?,
     };
     Ok(AttemptRow {
         id: key.parse().map_err(|_| bad("attempt_id"))?,

@@ -71,9 +71,10 @@ impl From<sqlx::Error> for StoreError {
             return Self::Refused(violation);
         }
         match error {
-            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => {
-                Self::Unavailable(error)
-            }
+            sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::Io(_)
+            | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
             other => Self::Database(other),
         }
     }
@@ -81,8 +82,16 @@ impl From<sqlx::Error> for StoreError {
 
 impl StoreError {
     /// A row that cannot be understood.
-    pub fn inconsistent(table: &'static str, column: &'static str, row: impl std::fmt::Display) -> Self {
-        Self::Inconsistent { table, column, row: row.to_string() }
+    pub fn inconsistent(
+        table: &'static str,
+        column: &'static str,
+        row: impl std::fmt::Display,
+    ) -> Self {
+        Self::Inconsistent {
+            table,
+            column,
+            row: row.to_string(),
+        }
     }
 }
 
@@ -98,9 +107,10 @@ pub fn violation(error: &sqlx::Error) -> Option<Violation> {
     match database.constraint()? {
         "auto_apply_never" => Some(Violation::AutoApply),
         "one_live_apply" => Some(Violation::ApplyLive),
-        "organizations_name_key" | "project_name_taken" | "workspace_name_taken" | "runners_name_key" => {
-            Some(Violation::Taken { field: "name" })
-        }
+        "organizations_name_key"
+        | "project_name_taken"
+        | "workspace_name_taken"
+        | "runners_name_key" => Some(Violation::Taken { field: "name" }),
         "users_login_key" => Some(Violation::Taken { field: "login" }),
         "variable_key_taken" => Some(Violation::Taken { field: "key" }),
         _ => None,

@@ -44,6 +44,11 @@ pub struct Store {
 impl Store {
     /// Puts the write side together over a pool that already has the API's rights.
     pub fn new(pool: PgPool, objects: Objects) -> Self {
-        Self { runs: EventLog::new(pool.clone()), workspaces: EventLog::new(pool.clone()), pool, objects }
+        Self {
+            runs: EventLog::new(pool.clone()),
+            workspaces: EventLog::new(pool.clone()),
+            pool,
+            objects,
+        }
     }
 }

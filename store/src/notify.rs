@@ -43,7 +43,9 @@ impl Topic {
     }
 
     fn from_channel(channel: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|topic| topic.channel() == channel)
+        Self::ALL
+            .into_iter()
+            .find(|topic| topic.channel() == channel)
     }
 }
 
@@ -64,7 +66,9 @@ pub struct Nudges {
 
 impl Default for Nudges {
     fn default() -> Self {
-        Self { sender: broadcast::channel(BACKLOG_MAX).0 }
+        Self {
+            sender: broadcast::channel(BACKLOG_MAX).0,
+        }
     }
 }
 
@@ -76,11 +80,21 @@ impl Nudges {
 
     /// Waits for a nudge on `topic` about `subject` (any subject when `None`), or until `limit` has
     /// passed; either way it is time to look again.
-    pub async fn wait(receiver: &mut broadcast::Receiver<Nudge>, topic: Topic, subject: Option<&str>, limit: Duration) {
+    pub async fn wait(
+        receiver: &mut broadcast::Receiver<Nudge>,
+        topic: Topic,
+        subject: Option<&str>,
+        limit: Duration,
+    ) {
         let matching = async {
             loop {
                 match receiver.recv().await {
-                    Ok(nudge) if nudge.topic == topic && subject.is_none_or(|wanted| *nudge.subject == *wanted) => return,
+                    Ok(nudge)
+                        if nudge.topic == topic
+                            && subject.is_none_or(|wanted| *nudge.subject == *wanted) =>
+                    {
+                        return;
+                    }
                     Ok(_) => {}
                     Err(broadcast::error::RecvError::Lagged(_)) => return,
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
@@ -125,13 +139,20 @@ impl Nudges {
 
     fn pass_on(&self, topic: Topic, subject: &str) {
         // Nobody waiting is no error: a nudge has no meaning without a waiter.
-        drop(self.sender.send(Nudge { topic, subject: subject.into() }));
+        drop(self.sender.send(Nudge {
+            topic,
+            subject: subject.into(),
+        }));
     }
 }
 
 /// Nudges every process. Said after the commit, in a statement of its own, so that it never holds
 /// back another writer's commit.
 pub async fn send(pool: &PgPool, topic: Topic, subject: &str) -> Result<(), StoreError> {
-    sqlx::query("select pg_notify($1, $2)").bind(topic.channel()).bind(subject).execute(pool).await?;
+    sqlx::query("select pg_notify($1, $2)")
+        .bind(topic.channel())
+        .bind(subject)
+        .execute(pool)
+        .await?;
     Ok(())
 }

@@ -47,7 +47,10 @@ pub fn open(url: &str, role: DbRole) -> Result<PgPool, StoreError> {
         .application_name("stackship")
         .options([
             ("statement_timeout", STATEMENT_TIMEOUT_MS),
-            ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION_TIMEOUT_MS),
+            (
+                "idle_in_transaction_session_timeout",
+                IDLE_IN_TRANSACTION_TIMEOUT_MS,
+            ),
         ])
         .disable_statement_logging();
     let pool = PgPoolOptions::new()

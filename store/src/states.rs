@@ -101,7 +101,10 @@ const COLUMNS: &str = "state_version_id, organization_id, workspace_id, run_id, 
 
 /// Begins a state version; the same announcement again finds the first one.
 pub async fn begin(store: &Store, new: NewState) -> Result<StateVersionRow, StoreError> {
-    let fence = new.principal.fence.ok_or(StoreError::Refused(Violation::StaleFence))?;
+    let fence = new
+        .principal
+        .fence
+        .ok_or(StoreError::Refused(Violation::StaleFence))?;
     if let Some(row) = announced(store, &new).await? {
         return Ok(row);
     }
@@ -134,7 +137,9 @@ pub async fn begin(store: &Store, new: NewState) -> Result<StateVersionRow, Stor
     .bind(outputs.map(|object| object.to_string()))
     .execute(&store.pool)
     .await?;
-    announced(store, &new).await?.ok_or_else(|| StoreError::inconsistent("record.state_versions", "run_id", id))
+    announced(store, &new)
+        .await?
+        .ok_or_else(|| StoreError::inconsistent("record.state_versions", "run_id", id))
 }
 
 async fn announced(store: &Store, new: &NewState) -> Result<Option<StateVersionRow>, StoreError> {
@@ -155,7 +160,13 @@ async fn announced(store: &Store, new: &NewState) -> Result<Option<StateVersionR
 /// Takes the bytes of a begun state and stages it. `check` sees what was stored and says whether it
 /// is what was announced; bytes that are not are never staged. Taking the same bytes again is
 /// harmless.
-pub async fn stage<R, C>(store: &Store, principal: RunPrincipal, id: StateVersionId, reader: R, check: C) -> Result<StateVersionRow, PutError>
+pub async fn stage<R, C>(
+    store: &Store,
+    principal: RunPrincipal,
+    id: StateVersionId,
+    reader: R,
+    check: C,
+) -> Result<StateVersionRow, PutError>
 where
     R: AsyncRead + Send + Unpin,
     C: AsyncFnOnce(&StateVersionRow) -> Result<(), PutError>,
@@ -188,7 +199,12 @@ where
 }
 
 /// Keeps the external JSON form of a state beside it.
-pub async fn keep_json<R>(store: &Store, principal: RunPrincipal, id: StateVersionId, reader: R) -> Result<(), PutError>
+pub async fn keep_json<R>(
+    store: &Store,
+    principal: RunPrincipal,
+    id: StateVersionId,
+    reader: R,
+) -> Result<(), PutError>
 where
     R: AsyncRead + Send + Unpin,
 {
@@ -217,8 +233,14 @@ pub async fn of_run(
     principal: RunPrincipal,
     id: StateVersionId,
 ) -> Result<StateVersionRow, PutError> {
-    let row = by_id(store, principal.organization, id).await?.ok_or(PutError::NotFound)?;
-    if row.run == principal.run && row.workspace == principal.workspace { Ok(row) } else { Err(PutError::NotFound) }
+    let row = by_id(store, principal.organization, id)
+        .await?
+        .ok_or(PutError::NotFound)?;
+    if row.run == principal.run && row.workspace == principal.workspace {
+        Ok(row)
+    } else {
+        Err(PutError::NotFound)
+    }
 }
 
 /// A state version of the organization.
@@ -274,18 +296,38 @@ pub async fn newest_staged(
 }
 
 /// Streams the bytes of a state; `None` while they have not arrived.
-pub async fn reader(store: &Store, row: &StateVersionRow) -> Result<Option<ObjectReader>, StoreError> {
+pub async fn reader(
+    store: &Store,
+    row: &StateVersionRow,
+) -> Result<Option<ObjectReader>, StoreError> {
     match row.object {
         None => Ok(None),
-        Some(object) => Ok(Some(store.objects.reader(row.organization, object, ObjectKind::State).await?)),
+        Some(object) => Ok(Some(
+            store
+                .objects
+                .reader(row.organization, object, ObjectKind::State)
+                .await?,
+        )),
     }
 }
 
 /// The outputs document of a state, values in clear.
-pub async fn outputs(store: &Store, row: &StateVersionRow) -> Result<Option<serde_json::Value>, StoreError> {
-    let Some(object) = row.outputs_object else { return Ok(None) };
-    let bytes =
-        store.objects.read_to_vec(row.organization, object, ObjectKind::StateOutputs, OUTPUTS_BYTES_MAX).await?;
+pub async fn outputs(
+    store: &Store,
+    row: &StateVersionRow,
+) -> Result<Option<serde_json::Value>, StoreError> {
+    let Some(object) = row.outputs_object else {
+        return Ok(None);
+    };
+    let bytes = store
+        .objects
+        .read_to_vec(
+            row.organization,
+            object,
+            ObjectKind::StateOutputs,
+            OUTPUTS_BYTES_MAX,
+        )
+        .await?;
     serde_json::from_slice(&bytes)
         .map(Some)
         .map_err(|_| StoreError::inconsistent("record.state_versions", "outputs_object_id", row.id))
@@ -293,18 +335,34 @@ pub async fn outputs(store: &Store, row: &StateVersionRow) -> Result<Option<serd
 
 fn parse(row: &PgRow) -> Result<StateVersionRow, StoreError> {
     let key: String = row.try_get("state_version_id")?;
-    let bad = |column: &'static str| StoreError::inconsistent("record.state_versions", column, &key);
+    let bad =
+        |column: &'static str| StoreError::inconsistent("record.state_versions", column, &key);
     let object = |column: &'static str| -> Result<Option<ObjectId>, StoreError> {
-        row.try_get::<Option<String>, _>(column)?.map(|text| text.parse().map_err(|_| bad(column))).transpose()
+        row.try_get::<Option<String>, _>(column)?
+            .map(|text| text.parse().map_err(|_| bad(column)))
+            .transpose()
     };
     let sha256 = row
         .try_get::<Option<Vec<u8>>, _>("sha256")?
-        .map(|bytes| <[u8; 32]>::try_from(bytes).map(Sha256Digest::from_bytes).map_err(|_| bad("sha256")))
+        .map(|bytes| {
+            <[u8; 32]>::try_from(bytes)
+                .map(Sha256Digest::from_bytes)
+                .map_err(|_| bad("sha256"))
+        })
         .transpose()?;
     Ok(StateVersionRow {
-        organization: row.try_get::<String, _>("organization_id")?.parse().map_err(|_| bad("organization_id"))?,
-        workspace: row.try_get::<String, _>("workspace_id")?.parse().map_err(|_| bad("workspace_id"))?,
-        run: row.try_get::<String, _>("run_id")?.parse().map_err(|_| bad("run_id"))?,
+        organization: row
+            .try_get::<String, _>("organization_id")?
+            .parse()
+            .map_err(|_| bad("organization_id"))?,
+        workspace: row
+            .try_get::<String, _>("workspace_id")?
+            .parse()
+            .map_err(|_| bad("workspace_id"))?,
+        run: row
+            .try_get::<String, _>("run_id")?
+            .parse()
+            .map_err(|_| bad("run_id"))?,
         fence: Fence::from_stored(row.try_get("fence")?),
         serial: row.try_get("serial")?,
         lineage: row.try_get("lineage")?,
@@ -319,7 +377,9 @@ fn parse(row: &PgRow) -> Result<StateVersionRow, StoreError> {
         sha256,
         bytes: row.try_get("bytes")?,
         created_at: row.try_get::<DbTime, _>("created_at")?.get(),
-        published_at: row.try_get::<Option<DbTime>, _>("published_at")?.map(DbTime::get),
+        published_at: row
+            .try_get::<Option<DbTime>, _>("published_at")?
+            .map(DbTime::get),
         outputs_object: object("outputs_object_id")?,
         id: key.parse().map_err(|_| bad("state_version_id"))?,
     })

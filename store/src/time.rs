@@ -44,7 +44,9 @@ impl<'r> Decode<'r, Postgres> for DbTime {
         match value.format() {
             PgValueFormat::Binary => {
                 let microseconds = <i64 as Decode<Postgres>>::decode(value)?;
-                Ok(Self(Timestamp::from_microsecond(microseconds + POSTGRES_EPOCH_MICROSECONDS)?))
+                Ok(Self(Timestamp::from_microsecond(
+                    microseconds + POSTGRES_EPOCH_MICROSECONDS,
+                )?))
             }
             PgValueFormat::Text => Err("a time is read in binary form".into()),
         }

@@ -17,7 +17,14 @@ pub trait Logged: Default + Clone + Send + Sync + 'static {
     /// What may be asked.
     type Command: Clone + Send + 'static;
     /// What happens.
-    type Event: Clone + PartialEq + fmt::Debug + Serialize + DeserializeOwned + Send + Sync + 'static;
+    type Event: Clone
+        + PartialEq
+        + fmt::Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static;
     /// A no by the rules.
     type Refusal: std::error::Error + Send + Sync + 'static;
 
@@ -59,7 +66,10 @@ impl Logged for workspace::Workspace {
     type Event = workspace::Event;
     type Refusal = workspace::Refusal;
 
-    fn ask(&self, command: workspace::Command) -> Result<Vec<workspace::Event>, workspace::Refusal> {
+    fn ask(
+        &self,
+        command: workspace::Command,
+    ) -> Result<Vec<workspace::Event>, workspace::Refusal> {
         self.decide(command)
     }
     fn take(&mut self, event: &workspace::Event) {
@@ -109,7 +119,12 @@ impl<L: Logged + fmt::Debug + PartialEq> Aggregate for Bridge<L> {
     type Error = L::Refusal;
     type Services = ();
 
-    async fn handle(&mut self, command: L::Command, (): &(), sink: &EventSink<Self>) -> Result<(), L::Refusal> {
+    async fn handle(
+        &mut self,
+        command: L::Command,
+        (): &(),
+        sink: &EventSink<Self>,
+    ) -> Result<(), L::Refusal> {
         for event in self.0.ask(command)? {
             sink.write(BridgedEvent(event), self).await;
         }
@@ -124,12 +139,16 @@ impl<L: Logged + fmt::Debug + PartialEq> Aggregate for Bridge<L> {
 /// A snapshot would store the aggregate itself. It is refused here as well as in the repository.
 impl<L> Serialize for Bridge<L> {
     fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        Err(serde::ser::Error::custom("aggregates are kept as events only"))
+        Err(serde::ser::Error::custom(
+            "aggregates are kept as events only",
+        ))
     }
 }
 
 impl<'de, L> Deserialize<'de> for Bridge<L> {
     fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(serde::de::Error::custom("aggregates are kept as events only"))
+        Err(serde::de::Error::custom(
+            "aggregates are kept as events only",
+        ))
     }
 }

@@ -80,14 +80,20 @@ pub struct EventLog<L> {
 
 impl<L> Clone for EventLog<L> {
     fn clone(&self) -> Self {
-        Self { pool: self.pool.clone(), kind: PhantomData }
+        Self {
+            pool: self.pool.clone(),
+            kind: PhantomData,
+        }
     }
 }
 
 impl<L: Logged + fmt::Debug + PartialEq> EventLog<L> {
     /// A log over a pool with the API's rights.
     pub const fn new(pool: PgPool) -> Self {
-        Self { pool, kind: PhantomData }
+        Self {
+            pool,
+            kind: PhantomData,
+        }
     }
 
     /// The aggregate as its events tell it, with the sequence of the newest event (0 when there is
@@ -104,8 +110,10 @@ impl<L: Logged + fmt::Debug + PartialEq> EventLog<L> {
         let mut aggregate = L::default();
         let mut newest = 0;
         for (sequence, event_type, version, payload) in rows {
-            let inconsistent = || StoreError::inconsistent("log.events", "payload", format!("{id}/{sequence}"));
-            let payload = super::upcast(L::TYPE, &event_type, &version, payload).map_err(|_| inconsistent())?;
+            let inconsistent =
+                || StoreError::inconsistent("log.events", "payload", format!("{id}/{sequence}"));
+            let payload = super::upcast(L::TYPE, &event_type, &version, payload)
+                .map_err(|_| inconsistent())?;
             let event: L::Event = serde_json::from_value(payload).map_err(|_| inconsistent())?;
             aggregate.take(&event);
             newest = sequence;
@@ -122,8 +130,15 @@ impl<L: Logged + fmt::Debug + PartialEq> EventLog<L> {
     ) -> Result<Committed, CommandError<L::Refusal>> {
         let mut tries = 0;
         loop {
-            if let Some(sequence) = self.carried_out(id, &context.command_id).await.map_err(CommandError::Store)? {
-                return Ok(Committed { sequence, appended: false });
+            if let Some(sequence) = self
+                .carried_out(id, &context.command_id)
+                .await
+                .map_err(CommandError::Store)?
+            {
+                return Ok(Committed {
+                    sequence,
+                    appended: false,
+                });
             }
             match self.try_once(id, command.clone(), context).await {
                 Err(CommandError::Contended) if tries < CONFLICT_RETRIES_MAX => {
@@ -166,13 +181,19 @@ impl<L: Logged + fmt::Debug + PartialEq> EventLog<L> {
             .map_err(command_error::<L>)?;
         let Some(sequence) = last.get() else {
             let (_, sequence) = self.load(id).await.map_err(CommandError::Store)?;
-            return Ok(Committed { sequence, appended: false });
+            return Ok(Committed {
+                sequence,
+                appended: false,
+            });
         };
         // The events are in: a nudge that fails costs followers only their fallback interval.
         if let Err(error) = notify::send(&self.pool, notify::Topic::Events, &aggregate_id).await {
             tracing::warn!(error = %error, "A nudge about new events was lost");
         }
-        Ok(Committed { sequence, appended: true })
+        Ok(Committed {
+            sequence,
+            appended: true,
+        })
     }
 }
 
@@ -193,6 +214,10 @@ fn command_error<L: Logged>(error: AggregateError<L::Refusal>) -> CommandError<L
             StoreError::Refused(violation) => CommandError::Violated(violation),
             other => CommandError::Store(other),
         },
-        Err(_) => CommandError::Store(StoreError::inconsistent("log.events", "payload", "of this command")),
+        Err(_) => CommandError::Store(StoreError::inconsistent(
+            "log.events",
+            "payload",
+            "of this command",
+        )),
     }
 }

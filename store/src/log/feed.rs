@@ -102,8 +102,13 @@ fn event(row: &sqlx::postgres::PgRow) -> Result<LoggedEvent, StoreError> {
     let aggregate_type: String = row.try_get("aggregate_type")?;
     let event_type: String = row.try_get("event_type")?;
     let event_version: String = row.try_get("event_version")?;
-    let payload = super::upcast(&aggregate_type, &event_type, &event_version, row.try_get("payload")?)
-        .map_err(|_| StoreError::inconsistent("log.events", "event_version", at.position))?;
+    let payload = super::upcast(
+        &aggregate_type,
+        &event_type,
+        &event_version,
+        row.try_get("payload")?,
+    )
+    .map_err(|_| StoreError::inconsistent("log.events", "event_version", at.position))?;
     Ok(LoggedEvent {
         at,
         aggregate_type,

@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cqrs_es::Aggregate;
-use cqrs_es::persist::{PersistedEventRepository, PersistenceError, ReplayStream, SerializedEvent, SerializedSnapshot};
+use cqrs_es::persist::{
+    PersistedEventRepository, PersistenceError, ReplayStream, SerializedEvent, SerializedSnapshot,
+};
 use postgres_es::PostgresEventRepository;
 use serde_json::Value;
 use sqlx::PgPool;
@@ -38,7 +40,10 @@ pub(super) struct Repository {
 
 impl Repository {
     pub(super) fn new(pool: PgPool, last: LastSequence) -> Self {
-        Self { inner: PostgresEventRepository::new(pool).with_tables(EVENTS, NO_SNAPSHOTS), last }
+        Self {
+            inner: PostgresEventRepository::new(pool).with_tables(EVENTS, NO_SNAPSHOTS),
+            last,
+        }
     }
 }
 
@@ -51,12 +56,17 @@ fn refused(what: &str) -> PersistenceError {
 pub(super) fn refuse_auto_apply(payload: &Value) -> Result<(), PersistenceError> {
     match payload.get("auto_apply") {
         None | Some(Value::Bool(false)) => Ok(()),
-        Some(_) => Err(PersistenceError::UnknownError(Box::new(Violation::AutoApply))),
+        Some(_) => Err(PersistenceError::UnknownError(Box::new(
+            Violation::AutoApply,
+        ))),
     }
 }
 
 impl PersistedEventRepository for Repository {
-    async fn get_events<A: Aggregate>(&self, aggregate_id: &str) -> Result<Vec<SerializedEvent>, PersistenceError> {
+    async fn get_events<A: Aggregate>(
+        &self,
+        aggregate_id: &str,
+    ) -> Result<Vec<SerializedEvent>, PersistenceError> {
         let events = self.inner.get_events::<A>(aggregate_id).await?;
         events.into_iter().map(upcast_serialized).collect()
     }
@@ -66,11 +76,17 @@ impl PersistedEventRepository for Repository {
         aggregate_id: &str,
         last_sequence: usize,
     ) -> Result<Vec<SerializedEvent>, PersistenceError> {
-        let events = self.inner.get_last_events::<A>(aggregate_id, last_sequence).await?;
+        let events = self
+            .inner
+            .get_last_events::<A>(aggregate_id, last_sequence)
+            .await?;
         events.into_iter().map(upcast_serialized).collect()
     }
 
-    async fn get_snapshot<A: Aggregate>(&self, _: &str) -> Result<Option<SerializedSnapshot>, PersistenceError> {
+    async fn get_snapshot<A: Aggregate>(
+        &self,
+        _: &str,
+    ) -> Result<Option<SerializedSnapshot>, PersistenceError> {
         Ok(None)
     }
 
@@ -86,7 +102,10 @@ impl PersistedEventRepository for Repository {
             refuse_auto_apply(&event.payload)?;
         }
         self.inner.persist::<A>(events, None).await?;
-        if let Some(sequence) = events.last().and_then(|event| i64::try_from(event.sequence).ok()) {
+        if let Some(sequence) = events
+            .last()
+            .and_then(|event| i64::try_from(event.sequence).ok())
+        {
             self.last.set(sequence);
         }
         Ok(())
@@ -102,7 +121,28 @@ impl PersistedEventRepository for Repository {
 }
 
 fn upcast_serialized(mut event: SerializedEvent) -> Result<SerializedEvent, PersistenceError> {
-    event.payload = super::upcast(&event.aggregate_type, &event.event_type, &event.event_version, event.payload)
-        .map_err(|error| PersistenceError::DeserializationError(Box::new(error)))?;
+    event.payload = super::upcast(
+        &event.aggregate_type,
+        &event.event_type,
+        &event.event_version,
+        event.payload,
+    )
+    .map_err(|error| PersistenceError::DeserializationError(Box::new(error)))?;
     Ok(event)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_that_asks_for_an_automatic_apply_is_not_persisted() {
+        assert!(refuse_auto_apply(&json!({"facts": {}})).is_ok());
+        assert!(refuse_auto_apply(&json!({"auto_apply": false})).is_ok());
+        for forged in [json!(true), json!("false"), json!(0), json!(null)] {
+            assert!(refuse_auto_apply(&json!({"auto_apply": forged})).is_err());
+        }
+    }
 }

@@ -1,0 +1,80 @@
+//! `stackship admin`: what only somebody at the machine may set up.
+
+use stackship_domain::{Actor, Name};
+use stackship_store::records::tokens::NewToken;
+use stackship_store::records::users::{NewUser, UserKind};
+use stackship_store::records::{Origin, organizations, projects, runners, tokens, users};
+use stackship_store::{Store, clock};
+
+use crate::Failure;
+use crate::cli::Admin;
+use crate::database::Database;
+use crate::settings::Settings;
+
+/// Carries out one administrative command.
+pub async fn run(settings: &Settings, command: Admin) -> Result<(), Failure> {
+    let database = Database::join(settings).await?;
+    let store = database.store(settings)?;
+    let outcome = match command {
+        Admin::Bootstrap { organization, login, display_name, project, json } => {
+            let owner = Owner { display_name: display_name.unwrap_or_else(|| login.clone()), login };
+            bootstrap(&store, &organization, &owner, &project, json).await
+        }
+        Admin::CreateRunner { name } => create_runner(&store, &name).await,
+    };
+    store.pool.close().await;
+    database.close().await?;
+    outcome
+}
+
+struct Owner {
+    login: String,
+    display_name: String,
+}
+
+async fn bootstrap(store: &Store, organization: &str, owner: &Owner, project: &str, json: bool) -> Result<(), Failure> {
+    let organization: Name = organization.parse().map_err(|error| format!("--organization: {error}"))?;
+    let project: Name = project.parse().map_err(|error| format!("--project: {error}"))?;
+    if organizations::by_name(&store.pool, &organization).await?.is_some() {
+        return Err(format!("--organization: `{organization}` exists already; its owner makes further tokens").into());
+    }
+    let origin = Origin { actor: Actor::Operator, request_id: clock::fresh_text(), command_id: clock::fresh_text() };
+    let user = match users::by_login(&store.pool, &owner.login).await? {
+        Some(user) => user.id,
+        None => {
+            let new = NewUser {
+                login: owner.login.clone(),
+                display_name: owner.display_name.clone(),
+                kind: UserKind::Person,
+            };
+            users::create(store, None, &new).await?
+        }
+    };
+    let id = organizations::create(store, &origin, &organization, user).await?;
+    let context = origin.within(id);
+    let project_id = projects::create(store, &context, &project).await?.id;
+    let new = NewToken { user, description: "Made by stackship admin bootstrap".to_owned(), expires_at: None };
+    let (_, token) = tokens::create(store, &context, &new).await?;
+    if json {
+        let made = serde_json::json!({
+            "organization": organization, "organization_id": id, "project": project, "project_id": project_id,
+            "user_id": user, "token": token.expose(),
+        });
+        println!("{made}");
+    } else {
+        println!("Organization  {organization} ({id})");
+        println!("Owner         {} ({user})", owner.login);
+        println!("Project       {project} ({project_id})");
+        println!("Token         {}", token.expose());
+        println!("The token is shown this once; keep it where secrets are kept.");
+    }
+    Ok(())
+}
+
+async fn create_runner(store: &Store, name: &str) -> Result<(), Failure> {
+    let (id, token) = runners::create(store, name).await?;
+    println!("Runner  {name} ({id})");
+    println!("Token   {}", token.expose());
+    println!("The token is shown this once; put it into a file for `runner.token_file`.");
+    Ok(())
+}

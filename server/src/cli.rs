@@ -1,0 +1,86 @@
+//! The command line, with help that teaches.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// StackShip runs OpenTofu for teams: every run is planned in a sandbox, judged by policy, approved
+/// by a person against exactly what will be applied, applied, and remembered.
+#[derive(Debug, Parser)]
+#[command(
+    name = "stackship",
+    version,
+    after_long_help = "First steps on one machine:\n  \
+        stackship serve                                   # API, workflow, runner and a private PostgreSQL\n  \
+        stackship admin bootstrap --organization acme --login ada\n\n\
+        The second command prints a token once. Put it, and a `host` block, into ~/.tofurc as the README\n\
+        shows, then run `tofu init` and `tofu apply`."
+)]
+pub struct Cli {
+    /// Configuration file (TOML). Environment variables (STACKSHIP_…) win over it; `stackship
+    /// settings` lists every setting.
+    #[arg(long, global = true, env = "STACKSHIP_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve everything on one machine. Without `database_url` it starts, and stops, a private
+    /// PostgreSQL of its own in the data directory.
+    Serve,
+    /// Run as a runner host alone: leases attempts from a control plane over HTTP. It has no
+    /// database. Needs `runner.control_plane_url` and a runner token.
+    Runner,
+    /// Bring the database schema up to date and end.
+    Migrate,
+    /// Work on the read models.
+    #[command(subcommand)]
+    Projections(Projections),
+    /// Set up what only somebody at the machine may: the first organization and its owner, runners.
+    #[command(subcommand)]
+    Admin(Admin),
+    /// Print the OpenAPI document of `/v1`.
+    Openapi,
+    /// List every setting with its default and meaning.
+    Settings,
+}
+
+/// Work on the read models.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum Projections {
+    /// Build every read model anew from the log; readers see the old ones until the new ones are
+    /// complete.
+    Rebuild,
+}
+
+/// Administration at the machine.
+#[derive(Debug, Subcommand)]
+pub enum Admin {
+    /// Create an organization, its owner, a first project and a token. Prints the token once.
+    Bootstrap {
+        /// Name of the organization, as the `cloud` block will have it.
+        #[arg(long)]
+        organization: String,
+        /// Login of the owner; an existing user is used.
+        #[arg(long)]
+        login: String,
+        /// The owner's name for people.
+        #[arg(long)]
+        display_name: Option<String>,
+        /// Name of the first project.
+        #[arg(long, default_value = "default")]
+        project: String,
+        /// Print JSON instead of text.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Register a runner host. Prints its token once.
+    CreateRunner {
+        /// A name that says which machine it is.
+        #[arg(long)]
+        name: String,
+    },
+}

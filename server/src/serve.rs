@@ -1,0 +1,125 @@
+//! `stackship serve`: everything on one machine, started in order and stopped in the reverse one.
+
+use std::future::IntoFuture as _;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use stackship_api::signed_path::SignedPaths;
+use stackship_api::{ApiSettings, App, AppInner};
+use stackship_projections::{CursorKey, Projector, ViewWaiter, Views};
+use stackship_store::Store;
+use stackship_store::notify::Nudges;
+use stackship_workflow::engine::Engine;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Failure;
+use crate::database::Database;
+use crate::settings::Settings;
+
+/// Where OpenTofu inside a sandbox finds the control plane.
+const GATEWAY_URL: &str = "http://127.0.0.1:8080";
+/// How long open requests may take to end once everything else has stopped.
+const HTTP_DRAIN: Duration = Duration::from_secs(10);
+
+/// Serves until a signal, or until the private database is lost.
+pub async fn serve(settings: Settings) -> Result<(), Failure> {
+    let metrics = PrometheusBuilder::new().install_recorder()?;
+    let (lost_sender, lost) = tokio::sync::oneshot::channel();
+    let database = Database::open(&settings, Some(lost_sender)).await?;
+    let store = database.store(&settings)?;
+    let projector_pool = database.projector()?;
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .map_err(|error| format!("setting `listen`: {} cannot be bound: {error}", settings.listen))?;
+    let address = listener.local_addr()?;
+
+    let nudges = Nudges::default();
+    let background = CancellationToken::new();
+    let tasks = TaskTracker::new();
+    tasks.spawn(nudges.clone().listen(store.pool.clone(), background.clone()));
+    tasks.spawn(Projector::new(projector_pool.clone(), nudges.clone()).run(background.clone()));
+    tasks.spawn(Engine::new(store.clone(), nudges.clone()).run(background.clone()));
+    let (http, http_stop) = serve_http(listener, app(&settings, &store, nudges)?, metrics);
+    let runner_stop = CancellationToken::new();
+    let runner = crate::runner::embedded(&settings, &store, address, runner_stop.clone()).await?;
+    tracing::info!(url = %settings.public_url(), listen = %address, "StackShip serves");
+
+    let ended = wait_for_the_end(lost, http).await;
+    tracing::info!("Shutting down: no new leases; running phases are handed back or ended");
+    runner_stop.cancel();
+    let grace = Duration::from_secs(u64::from(settings.shutdown_grace_seconds));
+    if let Some(runner) = runner
+        && tokio::time::timeout(grace, runner).await.is_err()
+    {
+        tracing::warn!(grace_seconds = grace.as_secs(), "Phases were still running at the end of the grace");
+    }
+    http_stop.cancel();
+    background.cancel();
+    tasks.close();
+    if tokio::time::timeout(HTTP_DRAIN, tasks.wait()).await.is_err() {
+        tracing::warn!("Background work did not end in time");
+    }
+    projector_pool.close().await;
+    store.pool.close().await;
+    database.close().await?;
+    tracing::info!("Stopped");
+    ended
+}
+
+fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failure> {
+    let keys = store.objects.keys();
+    Ok(App::new(AppInner {
+        views: Views::new(store.pool.clone(), CursorKey::new(keys.derive("run-list-cursor/v1"))),
+        waiter: ViewWaiter::new(store.pool.clone(), nudges.clone()),
+        nudges,
+        signer: SignedPaths::new(keys.derive("signed-paths/v1")),
+        settings: ApiSettings {
+            public_url: settings.public_url(),
+            hostname: settings.hostname(),
+            gateway_url: GATEWAY_URL.to_owned(),
+            default_tofu_version: settings.default_tofu_version.parse()?,
+            default_region: settings.default_region.clone(),
+            lease_seconds: settings.lease_seconds,
+            plan_seconds_max: settings.runner.plan_seconds_max,
+            apply_seconds_max: settings.runner.apply_seconds_max,
+            snapshot_interval_seconds: settings.runner.snapshot_interval_seconds,
+        },
+        store: store.clone(),
+    }))
+}
+
+type Http = tokio::task::JoinHandle<std::io::Result<()>>;
+
+fn serve_http(listener: TcpListener, app: App, metrics: PrometheusHandle) -> (Http, CancellationToken) {
+    let stop = CancellationToken::new();
+    let router = stackship_api::router(app)
+        .route("/metrics", axum::routing::get(move || std::future::ready(metrics.render())));
+    let ending = stop.clone();
+    let server = axum::serve(listener, router).with_graceful_shutdown(async move { ending.cancelled().await });
+    (tokio::spawn(server.into_future()), stop)
+}
+
+/// Waits for SIGINT, SIGTERM, or a loss that makes going on pointless.
+async fn wait_for_the_end(lost: tokio::sync::oneshot::Receiver<()>, http: Http) -> Result<(), Failure> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    // Without a private cluster nobody ever sends, and the receiver must not end the server.
+    let lost = async {
+        if lost.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        () = lost => Err("the private PostgreSQL ended by itself; its log is in the data directory".into()),
+        ended = http => match ended {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(error.into()),
+            Err(error) => Err(error.into()),
+        },
+    }
+}
