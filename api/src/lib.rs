@@ -1,1 +1,52 @@
-//! Room `api`.
+//! The edges: parse, authenticate, authorize, hand on, answer.
+//!
+//! `/v1` is StackShip's own API, `/api/v2` what the OpenTofu CLI speaks, `/runner/v1` what runners
+//! speak. Each edge has its own wire types and none knows another's. No SQL and no rules enter here:
+//! records are asked of the `store` room, decisions of `workflow`, reads of `projections`.
+
+pub mod app;
+pub mod auth;
+pub mod error;
+pub mod health;
+pub mod request_id;
+pub mod runner_v1;
+pub mod signed_path;
+pub mod v1;
+pub mod v2;
+
+pub use app::{ApiSettings, App, AppInner};
+pub use error::ApiError;
+pub use v1::openapi_json;
+
+use axum::extract::DefaultBodyLimit;
+use axum::http::Uri;
+use axum::{Router, middleware};
+use tower_http::catch_panic::CatchPanicLayer;
+
+/// The most bytes of a JSON request body. Routes that take more say so themselves.
+pub const JSON_BYTES_MAX: usize = 1024 * 1024;
+
+/// Every edge behind one router. A panic in a handler costs only its own request.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .merge(health::router())
+        .merge(v1::router())
+        .merge(v2::router())
+        .merge(runner_v1::router())
+        .fallback(no_such_route)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
+        .layer(CatchPanicLayer::custom(|_| error::internal()))
+        .layer(middleware::from_fn(request_id::assign))
+        .with_state(app)
+}
+
+async fn no_such_route(uri: Uri) -> ApiError {
+    ApiError::NoSuchRoute {
+        path: uri.path().to_owned(),
+    }
+}
+
+async fn no_such_method() -> ApiError {
+    ApiError::NoSuchMethod
+}

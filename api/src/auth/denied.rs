@@ -1,0 +1,50 @@
+//! Why a caller does not get through.
+
+use axum::response::{IntoResponse, Response};
+use stackship_domain::Permission;
+use stackship_store::StoreError;
+
+use crate::ApiError;
+
+/// Why a caller does not get through. Every edge says it in its own words; `/v1` says it through
+/// [`ApiError`].
+#[derive(Debug, thiserror::Error)]
+pub enum Denied {
+    /// No credential, or none that is live.
+    #[error("present a live token as `Authorization: Bearer …`")]
+    Unauthenticated,
+    /// A run's credential where only people and service accounts may go.
+    #[error("a run's token opens only what its own phase needs")]
+    RunToken,
+    /// There is no such thing, or the caller may not know of it.
+    #[error("there is no such {kind}, or it is not visible to you")]
+    NotFound {
+        /// What was looked for.
+        kind: &'static str,
+    },
+    /// The caller may know of the thing, but not do this.
+    #[error("this needs the permission `{permission}`; ask an owner of the organization for it")]
+    Forbidden {
+        /// What is missing.
+        permission: Permission,
+    },
+    /// The name of the command cannot be one.
+    #[error("`Idempotency-Key` has 1 to 128 visible characters")]
+    IdempotencyKey,
+    /// A failure of ours.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Denied {
+    /// There is no such thing, or the caller may not know of it.
+    pub const fn not_found(kind: &'static str) -> Self {
+        Self::NotFound { kind }
+    }
+}
+
+impl IntoResponse for Denied {
+    fn into_response(self) -> Response {
+        ApiError::from(self).into_response()
+    }
+}

@@ -1,0 +1,158 @@
+//! Who calls, and what they may do. A handler that needs a permission takes it as an argument, so it
+//! cannot be reached without the check.
+
+mod denied;
+mod permissions;
+mod scopes;
+
+pub use denied::Denied;
+pub use permissions::{
+    ArtifactRead, ArtifactReadSensitive, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft, ProjectRead,
+    ProjectWrite, Requires, RunApprove, RunCancel, RunCreate, RunRead, RunRecover, StateRead,
+    StateRecover, StateWrite, VariableRead, VariableWrite, WorkspaceLock, WorkspaceRead,
+    WorkspaceWrite,
+};
+pub use scopes::{InConfiguration, InOrganization, InProject, InRun, InWorkspace, Tenant};
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use sha2::{Digest as _, Sha256};
+use stackship_domain::Actor;
+use stackship_domain::ids::OrganizationId;
+use stackship_store::attempts::{self, RunPrincipal};
+use stackship_store::clock;
+use stackship_store::log::Context;
+use stackship_store::records::tokens;
+
+use crate::App;
+use crate::request_id::RequestId;
+
+/// Header by which a caller names a command, so that saying it again is harmless.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The longest name of a command.
+const IDEMPOTENCY_KEY_CHARS_MAX: usize = 128;
+/// The longest credential that is looked at, in bytes.
+const CREDENTIAL_BYTES_MAX: usize = 256;
+
+/// Whom a credential speaks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Principal {
+    /// A person or a service account, within one organization.
+    User(tokens::Principal),
+    /// One phase of one run.
+    Run(RunPrincipal),
+}
+
+/// Whoever presents a live credential. That says nothing about what they may do.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Whom the credential speaks for.
+    pub principal: Principal,
+    /// The request's name.
+    pub request_id: String,
+    /// Names the command of this request: fresh, unless the caller names it.
+    pub command_id: String,
+}
+
+impl Caller {
+    /// The organization that the credential opens.
+    pub const fn organization(&self) -> OrganizationId {
+        match &self.principal {
+            Principal::User(user) => user.organization,
+            Principal::Run(run) => run.organization,
+        }
+    }
+
+    /// The user, unless a run calls.
+    pub const fn user(&self) -> Option<&tokens::Principal> {
+        match &self.principal {
+            Principal::User(user) => Some(user),
+            Principal::Run(_) => None,
+        }
+    }
+
+    /// Who causes what this request leads to.
+    pub const fn actor(&self) -> Actor {
+        match &self.principal {
+            Principal::User(user) => Actor::User(user.user),
+            Principal::Run(_) => Actor::System,
+        }
+    }
+
+    /// The context of a command with another name than the request's own.
+    pub fn context(&self, command_id: impl Into<String>) -> Context {
+        Context {
+            organization: self.organization(),
+            actor: self.actor(),
+            request_id: self.request_id.clone(),
+            command_id: command_id.into(),
+        }
+    }
+
+    /// The context of the request's own command.
+    pub fn command(&self) -> Context {
+        self.context(self.command_id.clone())
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Denied;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Denied> {
+        if let Some(known) = parts.extensions.get::<Self>() {
+            return Ok(known.clone());
+        }
+        let presented = bearer(&parts.headers).ok_or(Denied::Unauthenticated)?;
+        let principal = principal(app, presented)
+            .await?
+            .ok_or(Denied::Unauthenticated)?;
+        let request_id = parts
+            .extensions
+            .get::<RequestId>()
+            .map_or_else(clock::fresh_text, |id| id.0.clone());
+        let caller = Self {
+            principal,
+            request_id,
+            command_id: command_id(parts, &principal)?,
+        };
+        parts.extensions.insert(caller.clone());
+        Ok(caller)
+    }
+}
+
+async fn principal(app: &App, presented: &str) -> Result<Option<Principal>, Denied> {
+    if let Some(user) = tokens::authenticate(&app.store, presented).await? {
+        return Ok(Some(Principal::User(user)));
+    }
+    let run = attempts::by_run_token(&app.store, presented).await?;
+    Ok(run.map(Principal::Run))
+}
+
+/// The credential in `Authorization: Bearer …`.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, credential) = value.split_once(' ')?;
+    let credential = credential.trim();
+    let fits = !credential.is_empty() && credential.len() <= CREDENTIAL_BYTES_MAX;
+    (scheme.eq_ignore_ascii_case("bearer") && fits).then_some(credential)
+}
+
+/// Two callers, or two routes, may choose the same name and mean different commands.
+fn command_id(parts: &Parts, principal: &Principal) -> Result<String, Denied> {
+    let Some(key) = parts.headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(clock::fresh_text());
+    };
+    let key = key
+        .to_str()
+        .ok()
+        .filter(|key| !key.is_empty() && key.len() <= IDEMPOTENCY_KEY_CHARS_MAX)
+        .ok_or(Denied::IdempotencyKey)?;
+    let who = match principal {
+        Principal::User(user) => user.user.to_string(),
+        Principal::Run(run) => run.attempt.to_string(),
+    };
+    let named = format!("{who}\n{} {}\n{key}", parts.method, parts.uri.path());
+    Ok(format!("key-{}", hex::encode(Sha256::digest(named))))
+}
