@@ -146,7 +146,7 @@ mod tests {
     fn an_id_survives_its_text_and_refuses_another_kind() {
         let id = RunId::from_uuid(Uuid::from_u128(0x0193_8000_0000_7000_8000_0000_0000_002a));
         let text = id.to_string();
-        assert_eq!(text, "run-01jq0000000w00g00000000001a");
+        assert_eq!(text, "run-01je000000e00800000000001a");
         assert_eq!(text.parse::<RunId>(), Ok(id));
         assert!(text.parse::<WorkspaceId>().is_err());
     }
@@ -158,7 +158,7 @@ mod tests {
             "overflows 128 bits"
         );
         assert!(
-            "run-01JQ0000000W00G00000000001A".parse::<RunId>().is_err(),
+            "run-01JE000000E00800000000001A".parse::<RunId>().is_err(),
             "upper case"
         );
         assert!("run-".parse::<RunId>().is_err());

@@ -46,14 +46,16 @@ impl Born<'_> {
     }
 
     pub(super) fn fail(&self, failure: PlanFailure) -> Decision {
-        failure_before_apply(failure.reason)?;
         match self.standing {
             Standing::Queued { .. }
             | Standing::Planned { .. }
-            | Standing::PolicyChecking { .. } => Ok(vec![Event::RunFailed {
-                reason: failure.reason,
-                detail: failure.detail,
-            }]),
+            | Standing::PolicyChecking { .. } => {
+                failure_before_apply(failure.reason)?;
+                Ok(vec![Event::RunFailed {
+                    reason: failure.reason,
+                    detail: failure.detail,
+                }])
+            }
             _ => Err(self.wrong_status()),
         }
     }

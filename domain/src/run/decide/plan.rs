@@ -26,8 +26,10 @@ impl Born<'_> {
     }
 
     pub(super) fn fail_plan(&self, attempt: AttemptId, failure: PlanFailure) -> Decision {
-        failure_before_apply(failure.reason)?;
-        self.plan_report(attempt, Event::PlanFailed { failure })
+        let reason = failure.reason;
+        let decision = self.plan_report(attempt, Event::PlanFailed { failure })?;
+        failure_before_apply(reason)?;
+        Ok(decision)
     }
 
     pub(super) fn require_plan_credentials(&self, attempt: AttemptId, detail: String) -> Decision {

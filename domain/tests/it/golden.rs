@@ -1,0 +1,89 @@
+//! What every event looks like in the log. An event that was written once is read for ever: a golden
+//! file that no longer fits needs an upcaster and a new version, not a new file.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stackship_domain::{run, workspace};
+
+#[test]
+fn every_event_of_a_run_is_written_as_it_always_was() {
+    check("run", &run::samples::one_event_of_each(), run::Event::name);
+}
+
+#[test]
+fn every_event_of_a_workspace_is_written_as_it_always_was() {
+    let events = workspace::samples::one_event_of_each();
+    check("workspace", &events, workspace::Event::name);
+}
+
+/// Each sample equals its golden file in both directions, and no file is left over.
+fn check<E>(room: &str, events: &[E], name: fn(&E) -> &'static str)
+where
+    E: Serialize + DeserializeOwned + PartialEq + Debug,
+{
+    let sampled: BTreeSet<_> = events.iter().map(name).map(str::to_owned).collect();
+    assert_eq!(
+        sampled,
+        tags::<E>(),
+        "a sample of every event, under its name"
+    );
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(room);
+    let changed: Vec<_> = events
+        .iter()
+        .filter_map(|event| changed(&folder, event, name(event)))
+        .collect();
+    assert!(
+        changed.is_empty(),
+        "written differently from {}: {changed:#?}",
+        folder.display()
+    );
+    let kept: BTreeSet<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter_map(|path| path.file_stem()?.to_str().map(str::to_owned))
+        .collect();
+    assert_eq!(kept, sampled, "a golden file for every event and no other");
+}
+
+/// Where the event is written as it looks today, if that differs from its golden file.
+fn changed<E>(folder: &Path, event: &E, name: &str) -> Option<PathBuf>
+where
+    E: Serialize + DeserializeOwned + PartialEq + Debug,
+{
+    let written = format!("{}\n", serde_json::to_string_pretty(event).unwrap());
+    let golden = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap_or_default();
+    if golden != written {
+        return Some(put_aside(name, &written));
+    }
+    let read: E = serde_json::from_str(&golden).unwrap();
+    assert_eq!(&read, event, "`{name}` is read back as something else");
+    None
+}
+
+/// Where a new event's golden file can be fetched from, once it has been looked at.
+fn put_aside(name: &str, written: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.json"));
+    std::fs::write(&path, written).unwrap();
+    path
+}
+
+/// Every tag that the type reads, as its own error message lists them.
+fn tags<E: DeserializeOwned>() -> BTreeSet<String> {
+    let Err(error) = serde_json::from_str::<E>(r#"{"type":"no such event"}"#) else {
+        panic!("an unknown event was read");
+    };
+    let text = error.to_string();
+    let (_, expected) = text.split_once("expected one of").expect("a list of tags");
+    expected
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
+}

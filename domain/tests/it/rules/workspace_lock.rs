@@ -1,0 +1,136 @@
+//! The workspace: one holder, first come first served, and a state that only moves forward.
+
+use stackship_domain::Fence;
+use stackship_domain::workspace::samples::{head, later_run, person, predecessor, run};
+use stackship_domain::workspace::{Command, Event, Refusal, Workspace};
+
+fn after(workspace: &Workspace, command: Command) -> Workspace {
+    let mut next = workspace.clone();
+    for event in workspace.decide(command).unwrap() {
+        next.evolve(&event);
+    }
+    next
+}
+
+fn with(commands: impl IntoIterator<Item = Command>) -> Workspace {
+    commands
+        .into_iter()
+        .fold(Workspace::default(), |workspace, command| {
+            after(&workspace, command)
+        })
+}
+
+fn held_by_run() -> Workspace {
+    with([
+        Command::Enqueue { run: run() },
+        Command::Enqueue { run: later_run() },
+        Command::AcquireForRun { run: run() },
+    ])
+}
+
+#[test]
+fn runs_get_the_lock_in_the_order_they_came() {
+    let queued = with([
+        Command::Enqueue { run: run() },
+        Command::Enqueue { run: later_run() },
+    ]);
+    let acquire = |run| Command::AcquireForRun { run };
+    assert_eq!(
+        queued.decide(acquire(later_run())),
+        Err(Refusal::NotNext { first: run() })
+    );
+    assert!(matches!(
+        held_by_run().decide(acquire(later_run())),
+        Err(Refusal::Locked { .. })
+    ));
+}
+
+#[test]
+fn every_acquisition_raises_the_fence() {
+    let mut workspace = held_by_run();
+    let first = workspace.fence;
+    workspace = after(
+        &workspace,
+        Command::ReleaseByRun {
+            run: run(),
+            fence: first,
+        },
+    );
+    workspace = after(&workspace, Command::AcquireForRun { run: later_run() });
+    assert!(workspace.fence > first);
+}
+
+#[test]
+fn a_state_is_published_under_the_current_fence_only() {
+    let workspace = held_by_run();
+    let publish = |fence| Command::PublishState {
+        run: run(),
+        fence,
+        predecessor: stackship_domain::run::Predecessor::None,
+        state: head(1),
+    };
+    assert!(workspace.decide(publish(workspace.fence)).is_ok());
+    assert!(matches!(
+        workspace.decide(publish(Fence::NEVER)),
+        Err(Refusal::StaleFence { .. })
+    ));
+    let released = after(
+        &workspace,
+        Command::ReleaseByRun {
+            run: run(),
+            fence: workspace.fence,
+        },
+    );
+    assert!(matches!(
+        released.decide(publish(workspace.fence)),
+        Err(Refusal::StaleFence { .. })
+    ));
+}
+
+#[test]
+fn a_state_follows_the_one_its_plan_was_made_against() {
+    let workspace = Workspace {
+        head: Some(head(3)),
+        ..held_by_run()
+    };
+    let publish = |planned_against: i64, serial: i64| {
+        workspace.decide(Command::PublishState {
+            run: run(),
+            fence: workspace.fence,
+            predecessor: predecessor(&head(planned_against)),
+            state: head(serial),
+        })
+    };
+    assert_eq!(publish(2, 4), Err(Refusal::PredecessorMoved));
+    assert_eq!(publish(3, 2), Err(Refusal::NotSuccessor));
+    assert!(matches!(
+        publish(3, 4).as_deref(),
+        Ok([Event::StatePublished { .. }])
+    ));
+    assert_eq!(publish(2, 3), Ok(vec![]), "published before");
+}
+
+#[test]
+fn nobody_breaks_the_lock_of_a_run() {
+    let break_lock = Command::ForceUnlock {
+        by: person(),
+        reason: "I am in a hurry.".to_owned(),
+    };
+    assert_eq!(
+        held_by_run().decide(break_lock),
+        Err(Refusal::HeldByRun { run: run() })
+    );
+}
+
+#[test]
+fn a_run_waits_once_however_often_it_is_enqueued() {
+    let workspace = with([
+        Command::Enqueue { run: run() },
+        Command::Enqueue { run: run() },
+    ]);
+    assert_eq!(workspace.queue, [run()]);
+    assert_eq!(
+        held_by_run().decide(Command::Enqueue { run: run() }),
+        Ok(vec![])
+    );
+}
