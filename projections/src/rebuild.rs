@@ -91,17 +91,14 @@ pub async fn rebuild(owner_pool: &PgPool) -> Result<RebuildReport, RebuildError>
     // Detached, so that the lock and whatever is unfinished end with this call, however it ends.
     let mut connection = owner_pool.acquire().await?.detach();
     take_turn(&mut connection).await?;
-    prepare(&mut connection).await?;
-    let mut done = Done::default();
-    let mut tries = 0;
-    let generation = loop {
-        fill(&mut connection, &mut done).await?;
-        match swap(&mut connection, &mut done).await? {
-            Some(generation) => break generation,
-            None if tries < SWAP_TRIES_MAX => tries += 1,
-            None => return Err(RebuildError::Busy),
-        }
-    };
+    let outcome = make(&mut connection).await;
+    // Said, because a session that is closed keeps its locks until the server has noticed.
+    let unlocked = sqlx::query("select pg_advisory_unlock($1)")
+        .bind(REBUILD_LOCK)
+        .execute(&mut connection)
+        .await;
+    let (generation, done) = outcome?;
+    unlocked?;
     connection.close().await?;
     notify::send(owner_pool, Topic::Projected, "").await?;
     Ok(RebuildReport {
@@ -110,6 +107,18 @@ pub async fn rebuild(owner_pool: &PgPool) -> Result<RebuildReport, RebuildError>
         generation,
         took: began.elapsed(),
     })
+}
+
+async fn make(connection: &mut PgConnection) -> Result<(i64, Done), RebuildError> {
+    prepare(connection).await?;
+    let mut done = Done::default();
+    for _ in 0..SWAP_TRIES_MAX {
+        fill(connection, &mut done).await?;
+        if let Some(swapped) = swap(connection, done).await? {
+            return Ok(swapped);
+        }
+    }
+    Err(RebuildError::Busy)
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -181,21 +190,19 @@ async fn fill(connection: &mut PgConnection, done: &mut Done) -> Result<(), Rebu
     }
 }
 
-/// Adds the last events and puts the copies in place; the new generation, or `None` when somebody was
-/// in the way and it is worth another try.
-async fn swap(connection: &mut PgConnection, done: &mut Done) -> Result<Option<i64>, RebuildError> {
-    match try_swap(connection, *done).await {
-        Ok(Some((generation, after))) => {
-            *done = after;
-            Ok(Some(generation))
-        }
-        Ok(None) => Ok(None),
+/// Adds the last events and puts the copies in place: the new generation and all that was done, or
+/// `None` when somebody was in the way and it is worth another try.
+async fn swap(
+    connection: &mut PgConnection,
+    done: Done,
+) -> Result<Option<(i64, Done)>, RebuildError> {
+    match try_swap(connection, done).await {
         Err(RebuildError::Projection(ProjectionError::Store(StoreError::Database(error))))
             if in_the_way(&error) =>
         {
             Ok(None)
         }
-        Err(error) => Err(error),
+        outcome => outcome,
     }
 }
 

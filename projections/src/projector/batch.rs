@@ -40,18 +40,23 @@ pub(crate) async fn pass(
     limit: u16,
 ) -> Result<Pass, ProjectionError> {
     let mut transaction = connection.begin().await?;
-    let Some(checkpoint) = checkpoint::lock(&mut transaction, target).await? else {
-        return Ok(Pass::Busy);
+    let pass = match checkpoint::lock(&mut transaction, target).await? {
+        Some(checkpoint) => step(&mut transaction, target, checkpoint, limit).await?,
+        None => Pass::Busy,
     };
-    let pass = step(&mut transaction, target, checkpoint, limit).await?;
-    if let Pass::Applied(_) = pass {
-        if target == Target::Live {
-            sqlx::query("select pg_notify($1, '')")
-                .bind(Topic::Projected.channel())
-                .execute(&mut *transaction)
-                .await?;
+    match pass {
+        Pass::Applied(_) => {
+            if target == Target::Live {
+                sqlx::query("select pg_notify($1, '')")
+                    .bind(Topic::Projected.channel())
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+            transaction.commit().await?;
         }
-        transaction.commit().await?;
+        // At once: a transaction that is only dropped keeps the checkpoint until its connection is
+        // used again, and whoever looks next finds it taken.
+        Pass::Busy | Pass::Idle | Pass::HeldBack(_) => transaction.rollback().await?,
     }
     Ok(pass)
 }
@@ -98,5 +103,51 @@ fn keep_whole_transactions(events: &mut Vec<LoggedEvent>) {
     let begin = events.partition_point(|event| (event.at.epoch, event.at.transaction) < last);
     if begin > 0 {
         events.truncate(begin);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stackship_store::log::FeedPosition;
+
+    use super::*;
+
+    /// Events of these transactions, in order.
+    fn events(transactions: &[i64]) -> Vec<LoggedEvent> {
+        let event = |(position, transaction): (i64, &i64)| LoggedEvent {
+            at: FeedPosition {
+                epoch: 1,
+                transaction: *transaction,
+                position,
+            },
+            aggregate_type: "fact".to_owned(),
+            aggregate_id: format!("fact-{position}"),
+            sequence: 1,
+            event_type: "noted".to_owned(),
+            event_version: "1.0".to_owned(),
+            payload: serde_json::json!({}),
+            organization_id: "org-1".to_owned(),
+            actor: "system".to_owned(),
+            request_id: "request".to_owned(),
+            command_id: "command".to_owned(),
+            recorded_at: Timestamp::UNIX_EPOCH,
+        };
+        (1..).zip(transactions).map(event).collect()
+    }
+
+    #[test]
+    fn a_full_batch_ends_with_a_whole_transaction() {
+        for (read, kept) in [
+            (vec![1, 1, 2, 2], 2),
+            (vec![1, 2, 3], 2),
+            (vec![1, 2, 2, 2], 1),
+            // Longer than a batch: waiting for its end would be waiting for ever.
+            (vec![4, 4, 4], 3),
+            (vec![], 0),
+        ] {
+            let mut batch = events(&read);
+            keep_whole_transactions(&mut batch);
+            assert_eq!(batch, events(&read[..kept]), "{read:?}");
+        }
     }
 }

@@ -27,8 +27,10 @@ pub const BATCH_EVENTS_LIVE: u16 = 1_000;
 /// How long a lost nudge can delay the projector.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How soon to look again when events wait for an older transaction to end; doubled each time up to
-/// [`LOOK_AGAIN_AFTER`].
+/// [`HELD_BACK_PAUSE_MAX`].
 const HELD_BACK_PAUSE: Duration = Duration::from_millis(4);
+/// The longest pause while events wait: what a reader loses when that transaction has ended.
+const HELD_BACK_PAUSE_MAX: Duration = Duration::from_millis(32);
 /// How soon to try again after an error; doubled each time up to [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause after an error.
@@ -74,7 +76,7 @@ impl Projector {
                 Ok(Rest::HeldBack) => {
                     retry = RETRY_PAUSE;
                     let pause = held_back;
-                    held_back = (held_back * 2).min(LOOK_AGAIN_AFTER);
+                    held_back = (held_back * 2).min(HELD_BACK_PAUSE_MAX);
                     (pause, false)
                 }
                 Err(error) => {
@@ -108,10 +110,11 @@ impl Projector {
                     telemetry::waiting_since(oldest);
                     return Ok(Rest::HeldBack);
                 }
-                Pass::Idle | Pass::Busy => {
+                Pass::Idle => {
                     telemetry::caught_up();
                     return Ok(Rest::CaughtUp);
                 }
+                Pass::Busy => return Ok(Rest::CaughtUp),
             }
         }
         Ok(Rest::Stopped)

@@ -1,0 +1,138 @@
+//! The audit's chain and its pages.
+
+use serde_json::json;
+use sqlx::PgPool;
+use stackship_domain::Sha256Digest;
+use stackship_domain::run::samples;
+use stackship_projections::audit::{CHAIN_START, link};
+use stackship_store::log::{FeedPosition, LoggedEvent};
+
+use crate::world::World;
+
+fn event() -> LoggedEvent {
+    LoggedEvent {
+        at: FeedPosition {
+            epoch: 1,
+            transaction: 2,
+            position: 3,
+        },
+        aggregate_type: "run".to_owned(),
+        aggregate_id: "run-1".to_owned(),
+        sequence: 4,
+        event_type: "run_queued".to_owned(),
+        event_version: "1.0".to_owned(),
+        payload: json!({
+            "zeta": [null, true, false, 0, -7, 18_446_744_073_709_551_615_u64, 0.25],
+            "é": "text\n\"",
+            "a": {},
+        }),
+        organization_id: "org-1".to_owned(),
+        actor: "system".to_owned(),
+        request_id: "request".to_owned(),
+        command_id: "command".to_owned(),
+        recorded_at: samples::at(5),
+    }
+}
+
+/// Computed apart from this program, from the description of the layout.
+#[test]
+fn the_bytes_are_the_published_ones() {
+    let first = link(CHAIN_START, 1, &event());
+    let second = link(first, 2, &event());
+    assert_eq!(
+        first.to_string(),
+        "83f1198cefbe7ad6ef742273718c2a856a105e330fc534b846929567ba4ba125"
+    );
+    assert_eq!(
+        second.to_string(),
+        "b9a00adff2a0018250e7af2319d22a69ae894315cdfeb2a76768e369e5993850"
+    );
+}
+
+#[test]
+fn every_part_changes_the_hash() {
+    let base = || (CHAIN_START, 1, event());
+    let hash = |(previous, number, event): (Sha256Digest, i64, LoggedEvent)| {
+        link(previous, number, &event)
+    };
+    let changed = |change: fn(&mut LoggedEvent)| {
+        let (previous, number, mut event) = base();
+        change(&mut event);
+        hash((previous, number, event))
+    };
+    let mut hashes = vec![
+        hash(base()),
+        hash((Sha256Digest::of(b"other"), 1, event())),
+        hash((CHAIN_START, 2, event())),
+        changed(|event| event.organization_id.push('x')),
+        changed(|event| event.aggregate_type.push('x')),
+        changed(|event| event.aggregate_id.push('x')),
+        changed(|event| event.sequence += 1),
+        changed(|event| event.event_type.push('x')),
+        changed(|event| event.event_version.push('1')),
+        changed(|event| event.actor.push('x')),
+        changed(|event| event.request_id.push('x')),
+        changed(|event| event.command_id.push('x')),
+        changed(|event| event.recorded_at = samples::at(6)),
+        changed(|event| event.payload["a"] = json!([])),
+        changed(|event| event.payload["a"] = json!(null)),
+        changed(|event| event.payload["a"] = json!({"a": {}})),
+        changed(|event| event.payload["b"] = json!({})),
+        // What one column loses the next one gains.
+        changed(|event| {
+            event.request_id = "requestc".to_owned();
+            event.command_id = "ommand".to_owned();
+        }),
+    ];
+    let count = hashes.len();
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), count);
+}
+
+#[test]
+fn the_place_in_the_feed_does_not_change_the_hash() {
+    let moved = LoggedEvent {
+        at: FeedPosition::default(),
+        ..event()
+    };
+    assert_eq!(link(CHAIN_START, 1, &moved), link(CHAIN_START, 1, &event()));
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn an_organizations_audit_is_dense_and_read_newest_first(pool: PgPool) {
+    let world = World::new(pool);
+    let tenant = world.tenant().await;
+    let stranger = world.tenant().await;
+    world.applied_run(&tenant).await;
+    world.speculative_run(&stranger).await;
+    world.fact(&tenant).await;
+    world.settle().await;
+
+    let mut numbers = Vec::new();
+    let mut before = None;
+    loop {
+        let page = world
+            .views
+            .audit_page(tenant.organization, before, 4)
+            .await
+            .unwrap();
+        assert!(
+            page.entries
+                .iter()
+                .all(|entry| entry.organization == tenant.organization)
+        );
+        numbers.extend(page.entries.iter().map(|entry| entry.number));
+        match page.next_before {
+            Some(next) => before = Some(next),
+            None => break,
+        }
+    }
+    let mine: i64 =
+        sqlx::query_scalar("select count(*) from log.events where organization_id = $1")
+            .bind(tenant.organization.to_string())
+            .fetch_one(&world.owner)
+            .await
+            .unwrap();
+    assert_eq!(numbers, (1..=mine).rev().collect::<Vec<_>>());
+}

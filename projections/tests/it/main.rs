@@ -1,0 +1,15 @@
+//! What the read models promise, against a real PostgreSQL.
+#![expect(
+    clippy::unwrap_used,
+    reason = "what a test prepares is there, or the test has failed"
+)]
+
+mod audit;
+mod exactly_once;
+mod inventory;
+mod rebuild;
+mod review;
+mod rights;
+mod waiting;
+mod workspaces;
+mod world;
