@@ -16,8 +16,17 @@ pub async fn run(settings: &Settings, command: Admin) -> Result<(), Failure> {
     let database = Database::join(settings).await?;
     let store = database.store(settings)?;
     let outcome = match command {
-        Admin::Bootstrap { organization, login, display_name, project, json } => {
-            let owner = Owner { display_name: display_name.unwrap_or_else(|| login.clone()), login };
+        Admin::Bootstrap {
+            organization,
+            login,
+            display_name,
+            project,
+            json,
+        } => {
+            let owner = Owner {
+                display_name: display_name.unwrap_or_else(|| login.clone()),
+                login,
+            };
             bootstrap(&store, &organization, &owner, &project, json).await
         }
         Admin::CreateRunner { name } => create_runner(&store, &name).await,
@@ -32,13 +41,33 @@ struct Owner {
     display_name: String,
 }
 
-async fn bootstrap(store: &Store, organization: &str, owner: &Owner, project: &str, json: bool) -> Result<(), Failure> {
-    let organization: Name = organization.parse().map_err(|error| format!("--organization: {error}"))?;
-    let project: Name = project.parse().map_err(|error| format!("--project: {error}"))?;
-    if organizations::by_name(&store.pool, &organization).await?.is_some() {
-        return Err(format!("--organization: `{organization}` exists already; its owner makes further tokens").into());
+async fn bootstrap(
+    store: &Store,
+    organization: &str,
+    owner: &Owner,
+    project: &str,
+    json: bool,
+) -> Result<(), Failure> {
+    let organization: Name = organization
+        .parse()
+        .map_err(|error| format!("--organization: {error}"))?;
+    let project: Name = project
+        .parse()
+        .map_err(|error| format!("--project: {error}"))?;
+    if organizations::by_name(&store.pool, &organization)
+        .await?
+        .is_some()
+    {
+        return Err(format!(
+            "--organization: `{organization}` exists already; its owner makes further tokens"
+        )
+        .into());
     }
-    let origin = Origin { actor: Actor::Operator, request_id: clock::fresh_text(), command_id: clock::fresh_text() };
+    let origin = Origin {
+        actor: Actor::Operator,
+        request_id: clock::fresh_text(),
+        command_id: clock::fresh_text(),
+    };
     let user = match users::by_login(&store.pool, &owner.login).await? {
         Some(user) => user.id,
         None => {
@@ -52,8 +81,12 @@ async fn bootstrap(store: &Store, organization: &str, owner: &Owner, project: &s
     };
     let id = organizations::create(store, &origin, &organization, user).await?;
     let context = origin.within(id);
-    let project_id = projects::create(store, &context, &project).await?.id;
-    let new = NewToken { user, description: "Made by stackship admin bootstrap".to_owned(), expires_at: None };
+    let project_id = projects::create(store, &context, &project).await?;
+    let new = NewToken {
+        user,
+        description: "Made by stackship admin bootstrap".to_owned(),
+        expires_at: None,
+    };
     let (_, token) = tokens::create(store, &context, &new).await?;
     if json {
         let made = serde_json::json!({

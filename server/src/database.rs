@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use sqlx::PgPool;
-use stackship_embedded_postgres::{Cluster, DATABASE, Durability, Error as ClusterError, Settings as ClusterSettings};
+use stackship_embedded_postgres::{
+    Cluster, DATABASE, Durability, Error as ClusterError, Settings as ClusterSettings,
+};
+use stackship_store::Store;
 use stackship_store::objects::{KeyRing, Objects};
 use stackship_store::pool::{self, DbRole};
-use stackship_store::Store;
 
 use crate::Failure;
 use crate::settings::Settings;
@@ -20,20 +22,34 @@ pub struct Database {
 
 impl Database {
     /// Starts the private cluster when none is named, and brings the schema up to date.
-    pub async fn open(settings: &Settings, on_loss: Option<tokio::sync::oneshot::Sender<()>>) -> Result<Self, Failure> {
+    pub async fn open(
+        settings: &Settings,
+        on_loss: Option<tokio::sync::oneshot::Sender<()>>,
+    ) -> Result<Self, Failure> {
         let database = Self::reach(settings, on_loss).await?;
         pool::migrate(&database.owner_url).await?;
         Ok(database)
     }
 
-    async fn reach(settings: &Settings, on_loss: Option<tokio::sync::oneshot::Sender<()>>) -> Result<Self, Failure> {
+    async fn reach(
+        settings: &Settings,
+        on_loss: Option<tokio::sync::oneshot::Sender<()>>,
+    ) -> Result<Self, Failure> {
         if let Some(url) = &settings.database_url {
-            let owner_url = settings.migration_database_url.clone().unwrap_or_else(|| url.clone());
-            return Ok(Self { url: url.clone(), owner_url, cluster: None });
+            let owner_url = settings
+                .migration_database_url
+                .clone()
+                .unwrap_or_else(|| url.clone());
+            return Ok(Self {
+                url: url.clone(),
+                owner_url,
+                cluster: None,
+            });
         }
         let cluster_settings = cluster_settings(settings);
         tracing::info!(directory = %cluster_settings.data_dir.display(), "Starting the private PostgreSQL");
-        let cluster = tokio::task::spawn_blocking(move || Cluster::start(&cluster_settings)).await??;
+        let cluster =
+            tokio::task::spawn_blocking(move || Cluster::start(&cluster_settings)).await??;
         if let Some(on_loss) = on_loss {
             cluster.on_exit(move |exit| {
                 if !exit.asked {
@@ -44,7 +60,11 @@ impl Database {
         }
         let url = cluster.url(DATABASE);
         write_url(settings, &url)?;
-        Ok(Self { owner_url: url.clone(), url, cluster: Some(cluster) })
+        Ok(Self {
+            owner_url: url.clone(),
+            url,
+            cluster: Some(cluster),
+        })
     }
 
     /// Joins the database that a server on this machine already uses, or opens it.
@@ -52,9 +72,11 @@ impl Database {
         match Self::open(settings, None).await {
             Ok(database) => Ok(database),
             Err(error) => match (error.downcast_ref::<ClusterError>(), read_url(settings)) {
-                (Some(ClusterError::Locked { .. }), Some(url)) => {
-                    Ok(Self { owner_url: url.clone(), url, cluster: None })
-                }
+                (Some(ClusterError::Locked { .. }), Some(url)) => Ok(Self {
+                    owner_url: url.clone(),
+                    url,
+                    cluster: None,
+                }),
                 _ => Err(error),
             },
         }
@@ -109,7 +131,10 @@ fn cluster_settings(settings: &Settings) -> ClusterSettings {
     cluster
 }
 
-#[expect(clippy::disallowed_methods, reason = "the server is where the environment is read")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the server is where the environment is read"
+)]
 fn runtime_dir() -> Option<PathBuf> {
     std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)
 }

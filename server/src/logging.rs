@@ -8,11 +8,16 @@ use crate::settings::{LogFormat, Settings};
 
 /// Starts logging for the whole process.
 pub fn start(settings: &Settings) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(&settings.log_filter).map_err(|error| format!("setting `log_filter`: {error}"))?;
+    let filter = EnvFilter::try_new(&settings.log_filter)
+        .map_err(|error| format!("setting `log_filter`: {error}"))?;
     let writer = BoxMakeWriter::new(std::io::stderr);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer);
     let started = match settings.log_format {
-        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Text => builder
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     started

@@ -31,15 +31,22 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     let database = Database::open(&settings, Some(lost_sender)).await?;
     let store = database.store(&settings)?;
     let projector_pool = database.projector()?;
-    let listener = TcpListener::bind(settings.listen)
-        .await
-        .map_err(|error| format!("setting `listen`: {} cannot be bound: {error}", settings.listen))?;
+    let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
+        format!(
+            "setting `listen`: {} cannot be bound: {error}",
+            settings.listen
+        )
+    })?;
     let address = listener.local_addr()?;
 
     let nudges = Nudges::default();
     let background = CancellationToken::new();
     let tasks = TaskTracker::new();
-    tasks.spawn(nudges.clone().listen(store.pool.clone(), background.clone()));
+    tasks.spawn(
+        nudges
+            .clone()
+            .listen(store.pool.clone(), background.clone()),
+    );
     tasks.spawn(Projector::new(projector_pool.clone(), nudges.clone()).run(background.clone()));
     tasks.spawn(Engine::new(store.clone(), nudges.clone()).run(background.clone()));
     let (http, http_stop) = serve_http(listener, app(&settings, &store, nudges)?, metrics);
@@ -54,12 +61,18 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     if let Some(runner) = runner
         && tokio::time::timeout(grace, runner).await.is_err()
     {
-        tracing::warn!(grace_seconds = grace.as_secs(), "Phases were still running at the end of the grace");
+        tracing::warn!(
+            grace_seconds = grace.as_secs(),
+            "Phases were still running at the end of the grace"
+        );
     }
     http_stop.cancel();
     background.cancel();
     tasks.close();
-    if tokio::time::timeout(HTTP_DRAIN, tasks.wait()).await.is_err() {
+    if tokio::time::timeout(HTTP_DRAIN, tasks.wait())
+        .await
+        .is_err()
+    {
         tracing::warn!("Background work did not end in time");
     }
     projector_pool.close().await;
@@ -72,7 +85,10 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
 fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failure> {
     let keys = store.objects.keys();
     Ok(App::new(AppInner {
-        views: Views::new(store.pool.clone(), CursorKey::new(keys.derive("run-list-cursor/v1"))),
+        views: Views::new(
+            store.pool.clone(),
+            CursorKey::new(keys.derive("run-list-cursor/v1")),
+        ),
         waiter: ViewWaiter::new(store.pool.clone(), nudges.clone()),
         nudges,
         signer: SignedPaths::new(keys.derive("signed-paths/v1")),
@@ -93,17 +109,27 @@ fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failur
 
 type Http = tokio::task::JoinHandle<std::io::Result<()>>;
 
-fn serve_http(listener: TcpListener, app: App, metrics: PrometheusHandle) -> (Http, CancellationToken) {
+fn serve_http(
+    listener: TcpListener,
+    app: App,
+    metrics: PrometheusHandle,
+) -> (Http, CancellationToken) {
     let stop = CancellationToken::new();
-    let router = stackship_api::router(app)
-        .route("/metrics", axum::routing::get(move || std::future::ready(metrics.render())));
+    let router = stackship_api::router(app).route(
+        "/metrics",
+        axum::routing::get(move || std::future::ready(metrics.render())),
+    );
     let ending = stop.clone();
-    let server = axum::serve(listener, router).with_graceful_shutdown(async move { ending.cancelled().await });
+    let server = axum::serve(listener, router)
+        .with_graceful_shutdown(async move { ending.cancelled().await });
     (tokio::spawn(server.into_future()), stop)
 }
 
 /// Waits for SIGINT, SIGTERM, or a loss that makes going on pointless.
-async fn wait_for_the_end(lost: tokio::sync::oneshot::Receiver<()>, http: Http) -> Result<(), Failure> {
+async fn wait_for_the_end(
+    lost: tokio::sync::oneshot::Receiver<()>,
+    http: Http,
+) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     // Without a private cluster nobody ever sends, and the receiver must not end the server.

@@ -16,7 +16,10 @@ pub struct InvalidSetting {
 
 impl InvalidSetting {
     pub(super) fn new(setting: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { setting: setting.into(), why: why.into() }
+        Self {
+            setting: setting.into(),
+            why: why.into(),
+        }
     }
 
     pub(super) fn file(path: &Path) -> Self {
@@ -27,7 +30,11 @@ impl InvalidSetting {
 impl From<figment::Error> for InvalidSetting {
     fn from(error: figment::Error) -> Self {
         let setting = error.path.join(".");
-        let setting = if setting.is_empty() { "(file)".to_owned() } else { setting };
+        let setting = if setting.is_empty() {
+            "(file)".to_owned()
+        } else {
+            setting
+        };
         Self::new(setting, error.kind.to_string())
     }
 }
@@ -39,14 +46,39 @@ impl Settings {
             .parse::<TofuVersion>()
             .map_err(|error| InvalidSetting::new("default_tofu_version", error.to_string()))?;
         between("lease_seconds", self.lease_seconds, 5, 600)?;
-        between("shutdown_grace_seconds", self.shutdown_grace_seconds, 1, 86_400)?;
+        between(
+            "shutdown_grace_seconds",
+            self.shutdown_grace_seconds,
+            1,
+            86_400,
+        )?;
         between("runner.slots", u32::from(self.runner.slots), 1, 64)?;
-        between("runner.plan_seconds_max", self.runner.plan_seconds_max, 10, 86_400)?;
-        between("runner.apply_seconds_max", self.runner.apply_seconds_max, 10, 86_400)?;
+        between(
+            "runner.plan_seconds_max",
+            self.runner.plan_seconds_max,
+            10,
+            86_400,
+        )?;
+        between(
+            "runner.apply_seconds_max",
+            self.runner.apply_seconds_max,
+            10,
+            86_400,
+        )?;
         between("runner.pids", self.runner.pids, 32, 32_768)?;
         between("runner.cpu_millis", self.runner.cpu_millis, 100, 256_000)?;
-        between("runner.interrupt_grace_seconds", self.runner.interrupt_grace_seconds, 1, 3_600)?;
-        between("runner.snapshot_interval_seconds", self.runner.snapshot_interval_seconds, 1, 3_600)?;
+        between(
+            "runner.interrupt_grace_seconds",
+            self.runner.interrupt_grace_seconds,
+            1,
+            3_600,
+        )?;
+        between(
+            "runner.snapshot_interval_seconds",
+            self.runner.snapshot_interval_seconds,
+            1,
+            3_600,
+        )?;
         if self.runner.memory_mib <= self.runner.workspace_mib {
             return Err(InvalidSetting::new(
                 "runner.memory_mib",
@@ -54,14 +86,19 @@ impl Settings {
             ));
         }
         let region = |name: &str| {
-            let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            let plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
             (1..=64).contains(&name.len()) && name.bytes().all(plain)
         };
-        for (setting, name) in
-            [("default_region", Some(&self.default_region)), ("runner.region", self.runner.region.as_ref())]
-        {
+        for (setting, name) in [
+            ("default_region", Some(&self.default_region)),
+            ("runner.region", self.runner.region.as_ref()),
+        ] {
             if name.is_some_and(|name| !region(name)) {
-                return Err(InvalidSetting::new(setting, "has 1 to 64 of a-z, 0-9 and `-`"));
+                return Err(InvalidSetting::new(
+                    setting,
+                    "has 1 to 64 of a-z, 0-9 and `-`",
+                ));
             }
         }
         self.check_releases()
@@ -72,22 +109,34 @@ impl Settings {
         if let Some(url) = &self.public_url
             && (!http(url) || url.ends_with('/'))
         {
-            return Err(InvalidSetting::new("public_url", "begins with http:// or https:// and has no trailing slash"));
+            return Err(InvalidSetting::new(
+                "public_url",
+                "begins with http:// or https:// and has no trailing slash",
+            ));
         }
         if let Some(url) = &self.runner.control_plane_url
             && !http(url)
         {
-            return Err(InvalidSetting::new("runner.control_plane_url", "begins with http:// or https://"));
+            return Err(InvalidSetting::new(
+                "runner.control_plane_url",
+                "begins with http:// or https://",
+            ));
         }
         if let Some(name) = &self.hostname
             && (name.contains('/') || name.is_empty())
         {
-            return Err(InvalidSetting::new("hostname", "is a host name with an optional port, without a scheme"));
+            return Err(InvalidSetting::new(
+                "hostname",
+                "is a host name with an optional port, without a scheme",
+            ));
         }
-        for (setting, url) in
-            [("database_url", &self.database_url), ("migration_database_url", &self.migration_database_url)]
-        {
-            if url.as_ref().is_some_and(|url| !url.starts_with("postgres://") && !url.starts_with("postgresql://")) {
+        for (setting, url) in [
+            ("database_url", &self.database_url),
+            ("migration_database_url", &self.migration_database_url),
+        ] {
+            if url.as_ref().is_some_and(|url| {
+                !url.starts_with("postgres://") && !url.starts_with("postgresql://")
+            }) {
                 return Err(InvalidSetting::new(setting, "begins with postgres://"));
             }
         }
@@ -100,7 +149,8 @@ impl Settings {
             version
                 .parse::<TofuVersion>()
                 .map_err(|error| InvalidSetting::new(setting.clone(), error.to_string()))?;
-            sum.parse::<Sha256Digest>().map_err(|error| InvalidSetting::new(setting, error.to_string()))?;
+            sum.parse::<Sha256Digest>()
+                .map_err(|error| InvalidSetting::new(setting, error.to_string()))?;
         }
         Ok(())
     }
@@ -110,7 +160,10 @@ fn between(setting: &'static str, value: u32, least: u32, most: u32) -> Result<(
     if (least..=most).contains(&value) {
         Ok(())
     } else {
-        Err(InvalidSetting::new(setting, format!("must be between {least} and {most}")))
+        Err(InvalidSetting::new(
+            setting,
+            format!("must be between {least} and {most}"),
+        ))
     }
 }
 
@@ -121,7 +174,10 @@ mod tests {
     fn refused(change: impl FnOnce(&mut Settings)) -> String {
         let mut settings = Settings::default();
         change(&mut settings);
-        settings.check().expect_err("the setting was taken").to_string()
+        settings
+            .check()
+            .expect_err("the setting was taken")
+            .to_string()
     }
 
     #[test]
@@ -131,14 +187,26 @@ mod tests {
 
     #[test]
     fn an_error_names_its_setting() {
-        assert!(refused(|settings| settings.public_url = Some("ship.example".into())).contains("`public_url`"));
+        assert!(
+            refused(|settings| settings.public_url = Some("ship.example".into()))
+                .contains("`public_url`")
+        );
         assert!(refused(|settings| settings.lease_seconds = 0).contains("`lease_seconds`"));
         assert!(refused(|settings| settings.runner.memory_mib = 1).contains("`runner.memory_mib`"));
-        assert!(refused(|settings| settings.default_tofu_version = "latest".into()).contains("`default_tofu_version`"));
-        assert!(refused(|settings| settings.database_url = Some("mysql://x".into())).contains("`database_url`"));
+        assert!(
+            refused(|settings| settings.default_tofu_version = "latest".into())
+                .contains("`default_tofu_version`")
+        );
+        assert!(
+            refused(|settings| settings.database_url = Some("mysql://x".into()))
+                .contains("`database_url`")
+        );
         assert!(
             refused(|settings| {
-                settings.tofu.release_sha256.insert("1.12.6".into(), "abc".into());
+                settings
+                    .tofu
+                    .release_sha256
+                    .insert("1.12.6".into(), "abc".into());
             })
             .contains("`tofu.release_sha256.1.12.6`")
         );

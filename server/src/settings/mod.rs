@@ -141,8 +141,13 @@ impl Settings {
         }
         // STACKSHIP_LOG_FORMAT, STACKSHIP_RUNNER__SLOTS; names that are not settings are other
         // programs' and are left alone.
-        let environment = Env::prefixed("STACKSHIP_").split("__").filter(|key| table::is_setting(key.as_str()));
-        let settings: Self = figment.merge(environment).extract().map_err(InvalidSetting::from)?;
+        let environment = Env::prefixed("STACKSHIP_")
+            .split("__")
+            .filter(|key| table::is_setting(key.as_str()));
+        let settings: Self = figment
+            .merge(environment)
+            .extract()
+            .map_err(InvalidSetting::from)?;
         settings.check()?;
         settings.absolute()
     }
@@ -150,25 +155,39 @@ impl Settings {
     /// Paths do not depend on where a child process stands.
     fn absolute(mut self) -> Result<Self, InvalidSetting> {
         let make = |setting: &'static str, path: &Path| {
-            std::path::absolute(path).map_err(|error| InvalidSetting::new(setting, error.to_string()))
+            std::path::absolute(path)
+                .map_err(|error| InvalidSetting::new(setting, error.to_string()))
         };
         self.data_dir = make("data_dir", &self.data_dir)?;
-        self.tofu.mirror = self.tofu.mirror.as_deref().map(|path| make("tofu.mirror", path)).transpose()?;
-        self.runner.provider_mirror =
-            self.runner.provider_mirror.as_deref().map(|path| make("runner.provider_mirror", path)).transpose()?;
+        self.tofu.mirror = self
+            .tofu
+            .mirror
+            .as_deref()
+            .map(|path| make("tofu.mirror", path))
+            .transpose()?;
+        self.runner.provider_mirror = self
+            .runner
+            .provider_mirror
+            .as_deref()
+            .map(|path| make("runner.provider_mirror", path))
+            .transpose()?;
         Ok(self)
     }
 
     /// The URL under which people and runners reach this server, without a trailing slash.
     pub fn public_url(&self) -> String {
-        self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen))
+        self.public_url
+            .clone()
+            .unwrap_or_else(|| format!("http://{}", self.listen))
     }
 
     /// The name people write into the `cloud` block.
     pub fn hostname(&self) -> String {
         self.hostname.clone().unwrap_or_else(|| {
             let url = self.public_url();
-            url.split_once("://").map_or(url.as_str(), |(_, rest)| rest).to_owned()
+            url.split_once("://")
+                .map_or(url.as_str(), |(_, rest)| rest)
+                .to_owned()
         })
     }
 }

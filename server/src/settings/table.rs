@@ -5,38 +5,116 @@ use std::fmt::Write as _;
 
 /// Name and meaning of every setting.
 const TABLE: &[(&str, &str)] = &[
-    ("data_dir", "Where the private PostgreSQL, objects, keys and the runner's work live. Never inside a repository of yours."),
-    ("listen", "Address and port of the HTTP server. Put a TLS-terminating proxy before it for anything but loopback."),
-    ("public_url", "URL under which people reach the server; no trailing slash. Default: http:// and `listen`."),
-    ("hostname", "Name that people write into the `cloud` block. Default: the authority of `public_url`."),
-    ("database_url", "PostgreSQL 14 or newer. Without it a private cluster is started in `data_dir`."),
-    ("migration_database_url", "URL of a role that owns the schema, when `database_url` names one that does not."),
-    ("postgres_bin_dir", "Directory with `postgres` and `initdb` for the private cluster; found by itself otherwise."),
-    ("default_tofu_version", "Exact OpenTofu release of new workspaces."),
-    ("default_region", "Region of new workspaces; runs are offered to runners of their region."),
+    (
+        "data_dir",
+        "Where the private PostgreSQL, objects, keys and the runner's work live. Never inside a repository of yours.",
+    ),
+    (
+        "listen",
+        "Address and port of the HTTP server. Put a TLS-terminating proxy before it for anything but loopback.",
+    ),
+    (
+        "public_url",
+        "URL under which people reach the server; no trailing slash. Default: http:// and `listen`.",
+    ),
+    (
+        "hostname",
+        "Name that people write into the `cloud` block. Default: the authority of `public_url`.",
+    ),
+    (
+        "database_url",
+        "PostgreSQL 14 or newer. Without it a private cluster is started in `data_dir`.",
+    ),
+    (
+        "migration_database_url",
+        "URL of a role that owns the schema, when `database_url` names one that does not.",
+    ),
+    (
+        "postgres_bin_dir",
+        "Directory with `postgres` and `initdb` for the private cluster; found by itself otherwise.",
+    ),
+    (
+        "default_tofu_version",
+        "Exact OpenTofu release of new workspaces.",
+    ),
+    (
+        "default_region",
+        "Region of new workspaces; runs are offered to runners of their region.",
+    ),
     ("log_format", "`text` or `json`."),
-    ("log_filter", "What is logged: `info`, `debug`, or directives such as `stackship_api=debug,info`."),
-    ("lease_seconds", "How long a runner may be silent before its attempt counts as lost, in seconds."),
-    ("shutdown_grace_seconds", "How long a shutdown waits for running phases, in seconds."),
+    (
+        "log_filter",
+        "What is logged: `info`, `debug`, or directives such as `stackship_api=debug,info`.",
+    ),
+    (
+        "lease_seconds",
+        "How long a runner may be silent before its attempt counts as lost, in seconds.",
+    ),
+    (
+        "shutdown_grace_seconds",
+        "How long a shutdown waits for running phases, in seconds.",
+    ),
     ("runner.enabled", "Whether `serve` also runs a runner."),
-    ("runner.name", "Names this runner and its control groups; stays the same over restarts."),
-    ("runner.control_plane_url", "Where `stackship runner` finds the control plane."),
-    ("runner.token_file", "File with the runner token for `stackship runner`."),
-    ("runner.region", "Region this runner serves. Default: `default_region`."),
+    (
+        "runner.name",
+        "Names this runner and its control groups; stays the same over restarts.",
+    ),
+    (
+        "runner.control_plane_url",
+        "Where `stackship runner` finds the control plane.",
+    ),
+    (
+        "runner.token_file",
+        "File with the runner token for `stackship runner`.",
+    ),
+    (
+        "runner.region",
+        "Region this runner serves. Default: `default_region`.",
+    ),
     ("runner.slots", "How many phases run at the same time."),
-    ("runner.egress_allow", "Hosts a run may reach, as `host`, `*.suffix` or `host:port`. Empty: none."),
-    ("runner.provider_mirror", "Directory with providers (filesystem mirror), mounted read-only into sandboxes."),
+    (
+        "runner.egress_allow",
+        "Hosts a run may reach, as `host`, `*.suffix` or `host:port`. Empty: none.",
+    ),
+    (
+        "runner.provider_mirror",
+        "Directory with providers (filesystem mirror), mounted read-only into sandboxes.",
+    ),
     ("runner.plan_seconds_max", "Longest plan, in seconds."),
     ("runner.apply_seconds_max", "Longest apply, in seconds."),
-    ("runner.memory_mib", "Memory of one sandbox, its files included, in MiB."),
-    ("runner.cpu_millis", "CPU of one sandbox, in thousandths of a core."),
+    (
+        "runner.memory_mib",
+        "Memory of one sandbox, its files included, in MiB.",
+    ),
+    (
+        "runner.cpu_millis",
+        "CPU of one sandbox, in thousandths of a core.",
+    ),
     ("runner.pids", "Most processes of one sandbox."),
-    ("runner.workspace_mib", "Size of a sandbox's work directory, in MiB."),
-    ("runner.interrupt_grace_seconds", "How long an interrupted phase may take to end by itself, in seconds."),
-    ("runner.snapshot_interval_seconds", "How often a long apply uploads its state on the way, in seconds."),
-    ("tofu.mirror", "Directory with verified OpenTofu releases: VERSION/tofu and VERSION/SHA256SUMS."),
-    ("tofu.release_url", "Base URL of OpenTofu releases, for versions that the mirror lacks."),
-    ("tofu.release_sha256", "Pinned SHA-256 of release archives by version; nothing else is downloaded."),
+    (
+        "runner.workspace_mib",
+        "Size of a sandbox's work directory, in MiB.",
+    ),
+    (
+        "runner.interrupt_grace_seconds",
+        "How long an interrupted phase may take to end by itself, in seconds.",
+    ),
+    (
+        "runner.snapshot_interval_seconds",
+        "How often a long apply uploads its state on the way, in seconds.",
+    ),
+    (
+        "tofu.mirror",
+        "Directory with verified OpenTofu releases: VERSION/tofu and VERSION/SHA256SUMS.",
+    ),
+    (
+        "tofu.release_url",
+        "Base URL of OpenTofu releases, for versions that the mirror lacks.",
+    ),
+    (
+        "tofu.release_sha256",
+        "Pinned SHA-256 of release archives by version; nothing else is downloaded.",
+    ),
 ];
 
 /// Whether an environment name, without prefix and in figment's dotted form, is a setting.
@@ -53,9 +131,12 @@ pub fn describe() -> String {
          the prefix STACKSHIP_ and `__` for the dot: runner.slots is STACKSHIP_RUNNER__SLOTS.\n\n",
     );
     for (name, meaning) in TABLE {
-        let default = name.split('.').try_fold(&defaults, |value, part| value.get(part));
+        let default = name
+            .split('.')
+            .try_fold(&defaults, |value, part| value.get(part));
         let default = default.map_or_else(|| "none".to_owned(), ToString::to_string);
-        writeln!(text, "{name} = {default}\n    {meaning}").expect("writing to a string cannot fail");
+        writeln!(text, "{name} = {default}\n    {meaning}")
+            .expect("writing to a string cannot fail");
     }
     text
 }
@@ -65,18 +146,32 @@ mod tests {
     use super::*;
 
     fn names(prefix: &str, value: &serde_json::Value, out: &mut Vec<String>) {
-        let Some(members) = value.as_object() else { return };
+        let Some(members) = value.as_object() else {
+            return;
+        };
         for (key, member) in members {
-            let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            let name = if prefix.is_empty() {
+                key.clone()
+            } else {
+                format!("{prefix}.{key}")
+            };
             let is_part = member.is_object() && matches!(name.as_str(), "runner" | "tofu");
-            if is_part { names(&name, member, out) } else { out.push(name) }
+            if is_part {
+                names(&name, member, out)
+            } else {
+                out.push(name)
+            }
         }
     }
 
     #[test]
     fn every_setting_is_described_and_every_description_is_a_setting() {
         let mut settings = Vec::new();
-        names("", &serde_json::to_value(super::super::Settings::default()).unwrap(), &mut settings);
+        names(
+            "",
+            &serde_json::to_value(super::super::Settings::default()).unwrap(),
+            &mut settings,
+        );
         let mut described: Vec<String> = TABLE.iter().map(|(name, _)| (*name).to_owned()).collect();
         settings.sort();
         described.sort();

@@ -1,0 +1,59 @@
+//! The command line, as people meet it.
+
+use std::process::{Command, Output};
+
+fn stackship(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stackship"));
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(environment.iter().copied());
+    command.output().expect("the binary starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn help_teaches_the_first_steps() {
+    let output = stackship(&["--help"], &[]);
+    assert!(output.status.success());
+    let help = text(&output.stdout);
+    assert!(help.contains("stackship admin bootstrap --organization"), "{help}");
+}
+
+#[test]
+fn a_wrong_setting_is_named_before_anything_starts() {
+    let output = stackship(&["serve"], &[("STACKSHIP_RUNNER__SLOTS", "0")]);
+    assert!(!output.status.success());
+    let error = text(&output.stderr);
+    assert!(error.contains("setting `runner.slots`: must be between 1 and 64"), "{error}");
+}
+
+#[test]
+fn an_unknown_key_in_the_file_is_refused() {
+    let file = std::env::temp_dir().join(format!("stackship-settings-{}.toml", std::process::id()));
+    std::fs::write(&file, "lisen = \"127.0.0.1:1\"\n").expect("the file is written");
+    let output = stackship(&["--config", &file.display().to_string(), "settings"], &[]);
+    std::fs::remove_file(&file).expect("the file is removed");
+    assert!(!output.status.success());
+    let error = text(&output.stderr);
+    assert!(error.contains("lisen"), "{error}");
+}
+
+#[test]
+fn settings_lists_names_defaults_and_meanings() {
+    let output = stackship(&["settings"], &[]);
+    assert!(output.status.success());
+    let table = text(&output.stdout);
+    assert!(table.contains("runner.slots = 4\n    How many phases run at the same time."), "{table}");
+}
+
+#[test]
+fn openapi_prints_the_document() {
+    let output = stackship(&["openapi"], &[]);
+    assert!(output.status.success());
+    let document = text(&output.stdout);
+    assert!(document.contains("\"/v1/runs/{run}/approve\""), "the document lacks the approval");
+}
