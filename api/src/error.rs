@@ -7,6 +7,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
+use stackship_domain::ids::RunId;
 use stackship_domain::{run, workspace};
 use stackship_projections::{PageError, ProjectionError};
 use stackship_store::log::CommandError;
@@ -62,6 +63,12 @@ pub enum ApiError {
     /// The list's cursor is not one of its own.
     #[error("`cursor` does not belong to this list; begin again without one")]
     Cursor,
+    /// What was asked for is done, but cannot be shown yet.
+    #[error("`{run}` is there, but cannot be shown yet; read it again in a moment")]
+    Behind {
+        /// The run.
+        run: RunId,
+    },
     /// The database does not answer.
     #[error("the service is not available at the moment; try again")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -117,6 +124,7 @@ impl ApiError {
             Self::Violated(violation) => violation_status(violation),
             Self::Contended => (StatusCode::CONFLICT, "CONTENDED"),
             Self::Cursor => (StatusCode::BAD_REQUEST, "RUN_LIST_CURSOR_INVALID"),
+            Self::Behind { .. } => (StatusCode::SERVICE_UNAVAILABLE, "READ_MODELS_BEHIND"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
             Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
         }
@@ -150,19 +158,20 @@ impl ApiError {
             Self::Workspace(
                 workspace::Refusal::Locked { holder } | workspace::Refusal::NotYours { holder },
             ) => json!({"holder": holder}),
-            Self::Workspace(workspace::Refusal::HeldByRun { run })
+            Self::Behind { run }
+            | Self::Workspace(workspace::Refusal::HeldByRun { run })
             | Self::Create(CreateError::ConfigurationUsed { run }) => json!({"run": run}),
             Self::Create(CreateError::InvalidVariable { key, .. }) => {
                 json!({"field": "variables", "key": key})
             }
-            Self::Create(CreateError::InvalidOption { field, .. }) => json!({"field": field}),
+            Self::Create(CreateError::InvalidOption { field, .. })
+            | Self::Violated(Violation::Taken { field }) => json!({"field": field}),
             Self::Create(CreateError::AutoApply) => json!({"field": "auto_apply"}),
             Self::Create(CreateError::Destroy) => json!({"field": "is_destroy"}),
             Self::Create(CreateError::Message) => json!({"field": "message"}),
             Self::Create(CreateError::NotUploaded | CreateError::SpeculativeOnly) => {
                 json!({"field": "configuration_version"})
             }
-            Self::Violated(Violation::Taken { field }) => json!({"field": field}),
             _ => json!({}),
         }
     }

@@ -1,23 +1,66 @@
-//! StackShip's own API.
+//! StackShip's own API: JSON with typed ids, `{"data": …}` around what is found and `{"error": …}`
+//! around what is not.
+
+mod answer;
+mod body;
+mod configurations;
+mod logs;
+mod members;
+mod openapi;
+mod organizations;
+mod projects;
+mod runs;
+mod schema;
+mod tokens;
+mod variables;
+mod workspaces;
 
 use axum::Router;
+use axum::routing::get;
+use serde::Deserialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::App;
+pub use openapi::openapi_json;
 
-/// The routes.
+use crate::{ApiError, App};
+
+/// Routes that the OpenAPI document does not describe: itself.
+pub const UNDESCRIBED_ROUTES: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
+
+/// The longest reason that a person gives for a decision, in characters.
+const REASON_CHARS_MAX: usize = 1_000;
+
 pub(crate) fn router() -> Router<App> {
-    documented().split_for_parts().0
+    Router::from(documented()).route("/v1/openapi.json", get(openapi::serve))
 }
 
 fn documented() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .merge(organizations::router())
+        .merge(projects::router())
+        .merge(workspaces::router())
+        .merge(variables::router())
+        .merge(members::router())
+        .merge(tokens::router())
+        .merge(configurations::router())
+        .merge(runs::router())
+        .merge(logs::router())
 }
 
-/// The OpenAPI document of this edge, as JSON.
-pub fn openapi_json() -> String {
-    documented()
-        .into_openapi()
-        .to_pretty_json()
-        .expect("the document is made of texts and numbers only")
+/// Why a person decides so.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ReasonBody {
+    /// Why, for those who read the history.
+    reason: Option<String>,
+}
+
+impl ReasonBody {
+    fn checked(self) -> Result<Option<String>, ApiError> {
+        if let Some(reason) = &self.reason {
+            body::plain_text("REASON_INVALID", "reason", reason, 1..=REASON_CHARS_MAX)?;
+        }
+        Ok(self.reason)
+    }
 }

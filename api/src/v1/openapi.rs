@@ -1,0 +1,72 @@
+//! The document that describes this edge: generated from the handlers, completed here with what all
+//! of them share.
+
+use std::sync::LazyLock;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Info, OpenApi, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{PartialSchema as _, ToSchema as _};
+
+use super::answer::{ErrorBody, ErrorDetail};
+
+const SCHEME: &str = "token";
+
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
+    document()
+        .to_pretty_json()
+        .expect("the document is made of texts and numbers only")
+});
+
+/// The OpenAPI document of this edge, as JSON.
+pub fn openapi_json() -> String {
+    DOCUMENT.clone()
+}
+
+/// Serves the document; it holds no secret, so it needs no credential.
+pub(super) async fn serve() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str())
+}
+
+fn document() -> OpenApi {
+    let mut document = super::documented().into_openapi();
+    document.info = Info::new("StackShip", env!("CARGO_PKG_VERSION"));
+    document.security = Some(vec![SecurityRequirement::new(SCHEME, Vec::<String>::new())]);
+    let components = document.components.get_or_insert_default();
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    components
+        .security_schemes
+        .insert(SCHEME.to_owned(), bearer.into());
+    for (name, schema) in [
+        (ErrorBody::name(), ErrorBody::schema()),
+        (ErrorDetail::name(), ErrorDetail::schema()),
+    ] {
+        components.schemas.insert(name.into_owned(), schema);
+    }
+    for path in document.paths.paths.values_mut() {
+        let operations = [
+            &mut path.get,
+            &mut path.put,
+            &mut path.post,
+            &mut path.patch,
+            &mut path.delete,
+        ];
+        for operation in operations.into_iter().flatten() {
+            let responses = &mut operation.responses.responses;
+            responses.insert("default".to_owned(), error_response());
+        }
+    }
+    document
+}
+
+fn error_response() -> RefOr<Response> {
+    let body = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(ErrorBody::name())))
+        .build();
+    let response = ResponseBuilder::new()
+        .description("What is wrong and what to do")
+        .content("application/json", body)
+        .build();
+    RefOr::T(response)
+}

@@ -1,0 +1,47 @@
+//! Schemas of closed sets and ids, from the domain's own lists.
+
+use stackship_domain::Role;
+use stackship_domain::run::{
+    PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason,
+};
+use stackship_domain::variable::VariableCategory;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+
+/// One of these texts.
+pub(super) fn one_of(names: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(names))
+}
+
+macro_rules! closed_sets {
+    ($($name:ident = $set:ty),+ $(,)?) => { $(
+        pub(super) fn $name() -> ObjectBuilder {
+            one_of(<$set>::ALL.iter().map(|member| member.as_str()))
+        }
+    )+ };
+}
+
+closed_sets! {
+    status = Status,
+    reason = TerminalReason,
+    run_kind = RunKind,
+    source_kind = SourceKind,
+    plan_changes = PlanChanges,
+    policy_outcome = PolicyOutcome,
+    role = Role,
+}
+
+pub(super) fn category() -> ObjectBuilder {
+    one_of(
+        [VariableCategory::Terraform, VariableCategory::Env]
+            .into_iter()
+            .map(VariableCategory::as_str),
+    )
+}
+
+pub(super) fn time() -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+}
