@@ -137,6 +137,10 @@ impl Conductor {
             Some(mut tree) => self.watch_until_gone(&mut tree, &mut watch).await,
             None => self.group.kill(),
         }
+        // A short tree can be gone before its first message was looked at.
+        if let Ok(hello) = self.hello.try_recv() {
+            watch.greet(hello);
+        }
         drop(watch.ready.take());
         self.finish(watch, received).await
     }

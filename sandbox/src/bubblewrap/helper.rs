@@ -52,6 +52,7 @@ pub(crate) fn main() -> ! {
 }
 
 fn become_bwrap() -> io::Result<std::convert::Infallible> {
+    at("closing inherited descriptors", close_inherited())?;
     let (plan, filter) = receive_plan()?;
     for procs in &plan.cgroups {
         at(procs.display(), fs::write(procs, "0"))?;
@@ -71,6 +72,22 @@ fn become_bwrap() -> io::Result<std::convert::Infallible> {
     rustix::process::umask(Mode::from_raw_mode(0o077));
     die_with(plan.parent)?;
     exec(&plan, &sources, filter)
+}
+
+/// The runner can hold descriptors that are not close-on-exec, its own or inherited ones; `bwrap`
+/// would hand them to the steps.
+fn close_inherited() -> io::Result<()> {
+    let entries = fs::read_dir("/proc/self/fd")?;
+    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    let numbers: Vec<i32> = entries.filter_map(number).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        match nix::unistd::close(number) {
+            // The listing itself was one of them.
+            Ok(()) | Err(nix::errno::Errno::EBADF) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 fn receive_plan() -> io::Result<(LaunchPlan, OwnedFd)> {
@@ -145,9 +162,10 @@ fn limit_resources(plan: &LaunchPlan) -> io::Result<()> {
     ] {
         at(format!("{resource:?}"), setrlimit(resource, limit, limit))?;
     }
-    // As a plain user this counts the user's own processes too; the cgroup is the real bound.
+    // A second fence behind the cgroup, which must be met first because it is what gets counted.
+    // As a plain user this counts the user's own processes too.
     if plan.uid.is_some() {
-        let processes = u64::from(plan.pids);
+        let processes = u64::from(plan.pids) * 2;
         setrlimit(Resource::RLIMIT_NPROC, processes, processes)?;
     }
     Ok(())

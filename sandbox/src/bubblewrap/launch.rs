@@ -8,7 +8,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -77,35 +80,34 @@ impl BubblewrapSandbox {
     }
 }
 
-/// One process at one time; its number alone may be used again.
-#[derive(Debug, PartialEq, Eq)]
+/// One process, held so that no later one with its number can be taken for it.
+#[derive(Debug)]
 pub(super) struct HostProcess {
-    number: String,
+    pub(super) number: i32,
     pub(super) uid: u32,
-    started: String,
+    handle: OwnedFd,
 }
 
 impl HostProcess {
-    /// `None` for a process that is absent, or dead and only not yet collected by its parent.
     fn look(number: &str) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
+        let number: i32 = number.parse().ok()?;
+        let handle = pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()?;
         let uid = std::fs::metadata(format!("/proc/{number}")).ok()?.uid();
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-        // The name before it may contain spaces and parentheses.
-        let mut fields = stat.rsplit(')').next()?.split_whitespace();
-        if matches!(fields.next()?, "Z" | "X") {
-            return None;
-        }
-        let started = fields.nth(18)?.to_owned();
         Some(Self {
-            number: number.to_owned(),
+            number,
             uid,
-            started,
+            handle,
         })
     }
 
-    pub(super) fn is_gone(&self) -> bool {
-        Self::look(&self.number).is_none_or(|now| now != *self)
+    /// Blocks until it has ended, or until the time is over and it has not.
+    pub(super) fn ends_within(&self, time: Duration) -> bool {
+        let Ok(time) = Timespec::try_from(time) else {
+            return false;
+        };
+        // Nothing interrupts the thread; an error is as good as a survivor.
+        poll(&mut [PollFd::new(&self.handle, PollFlags::IN)], Some(&time)) == Ok(1)
     }
 }
 

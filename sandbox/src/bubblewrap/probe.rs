@@ -23,6 +23,8 @@ use crate::wire::{INIT_PATH, SELF_TEST_ARGUMENT};
 const FINDINGS_MAX: u64 = 64 * 1024;
 /// Longest time of either step.
 const STEP_TIME_MAX: Duration = Duration::from_secs(30);
+/// Between the kill and the end of a process; a dying one is still visible for a moment.
+const END_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest request of the inside to the gateway that is read.
 const REQUEST_MAX: usize = 1024;
 /// Leaves a process that has its own session, no parent and ignores every signal it can.
@@ -41,7 +43,7 @@ pub(super) async fn run(inner: &Arc<Inner>) -> Result<Capabilities, Unavailable>
     let (outcome, seen) = observe(sandbox).await?;
     let mut checks = vec!["launch".to_owned(), "limits read back".to_owned()];
     checks.extend(inside(&outcome)?);
-    outside(&outcome, &seen)?;
+    let outcome = checked_outside(outcome, seen).await?;
     checks.extend(["host user", "left-over processes"].map(str::to_owned));
     Ok(Capabilities {
         driver: DRIVER,
@@ -150,6 +152,16 @@ fn inside(outcome: &Outcome) -> Result<Vec<String>, Unavailable> {
     }
 }
 
+/// Waits for processes, so it runs where blocking is allowed.
+async fn checked_outside(outcome: Outcome, seen: Vec<HostProcess>) -> Result<Outcome, Unavailable> {
+    let checked = tokio::task::spawn_blocking(move || {
+        outside(&outcome, &seen)?;
+        Ok(outcome)
+    });
+    let broken = |error: tokio::task::JoinError| unavailable("self-test", &error.to_string());
+    checked.await.map_err(broken)?
+}
+
 fn outside(outcome: &Outcome, seen: &[HostProcess]) -> Result<(), Unavailable> {
     let expected = outcome.isolation.host_uid;
     if expected == 0 || seen.is_empty() || seen.iter().any(|process| process.uid != expected) {
@@ -160,10 +172,13 @@ fn outside(outcome: &Outcome, seen: &[HostProcess]) -> Result<(), Unavailable> {
         let detail = format!("the tree ended as {:?}, not by the kill", outcome.reason);
         return Err(unavailable("left-over processes", &detail));
     }
-    match seen.iter().find(|process| !process.is_gone()) {
+    match seen
+        .iter()
+        .find(|process| !process.ends_within(END_TIME_MAX))
+    {
         None => Ok(()),
         Some(survivor) => {
-            let detail = format!("{survivor:?} survived the kill");
+            let detail = format!("process {} survived the kill", survivor.number);
             Err(unavailable("left-over processes", &detail))
         }
     }

@@ -19,7 +19,7 @@ use super::request::{HEAD_MAX, end_of_head, parse};
 
 /// Connections of one sandbox at the same time.
 const CONNECTIONS_MAX: usize = 128;
-/// From the connection to the end of the head.
+/// From the connection to the end of the head, when nothing else is set.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// For one look-up.
 const RESOLVE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -103,6 +103,7 @@ pub struct Egress {
     policy: EgressPolicy,
     outside: Arc<dyn Outside>,
     report: Box<dyn Fn(Decision) + Send + Sync>,
+    head_time: Duration,
 }
 
 impl Egress {
@@ -112,6 +113,7 @@ impl Egress {
             policy,
             outside: Arc::new(HostNetwork),
             report: Box::new(report),
+            head_time: HEAD_TIME_MAX,
         }
     }
 
@@ -119,6 +121,13 @@ impl Egress {
     #[must_use]
     pub fn with_outside(mut self, outside: Arc<dyn Outside>) -> Self {
         self.outside = outside;
+        self
+    }
+
+    /// Replaces how long a client may take for its request.
+    #[must_use]
+    pub const fn with_head_time(mut self, time: Duration) -> Self {
+        self.head_time = time;
         self
     }
 
@@ -151,7 +160,7 @@ impl Egress {
     }
 
     async fn connection(&self, mut client: TcpStream) {
-        let (target, decided) = match timeout(HEAD_TIME_MAX, read_head(&mut client)).await {
+        let (target, decided) = match timeout(self.head_time, read_head(&mut client)).await {
             Ok(Ok((target, early))) => {
                 let decided = self.decide(&target).await;
                 (

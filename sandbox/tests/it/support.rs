@@ -137,3 +137,59 @@ pub async fn output(script: &str) -> String {
     );
     ran.stdout
 }
+
+/// Reads events until a log contains `text`; a sandbox that ends before is a failure.
+pub async fn until_log(sandbox: &mut Box<dyn Sandbox>, text: &str) {
+    let mut seen = String::new();
+    while let Some(event) = sandbox.next_event().await {
+        if let Event::Log { bytes, .. } = &event {
+            seen.push_str(&String::from_utf8_lossy(bytes));
+        }
+        if seen.contains(text) {
+            return;
+        }
+    }
+    panic!(
+        "it ended without `{text}`, after `{seen}`: {:?}",
+        sandbox.wait().await.reason
+    );
+}
+
+/// A process of the host, watched by a handle that no later process can take over.
+pub struct Watched(std::os::fd::OwnedFd);
+
+/// The living processes in the control groups of a runner.
+pub fn processes_of(runner: &str) -> Vec<i32> {
+    let mark = format!("/stackship-{runner}/");
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let inside = |pid: &i32| {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
+        let living = read("stat").is_ok_and(|stat| !stat.contains(") Z "));
+        living && read("cgroup").is_ok_and(|groups| groups.contains(&mark))
+    };
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(inside).collect()
+}
+
+pub fn watch(processes: &[i32]) -> Vec<Watched> {
+    let open = |pid: &i32| {
+        let pid = rustix::process::Pid::from_raw(*pid)?;
+        rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
+            .ok()
+            .map(Watched)
+    };
+    processes.iter().filter_map(open).collect()
+}
+
+/// Blocks until all have ended; one that has not after 20 seconds is a failure.
+pub fn all_end(watched: &[Watched]) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    for process in watched {
+        let limit = Timespec {
+            tv_sec: 20,
+            tv_nsec: 0,
+        };
+        let ended = poll(&mut [PollFd::new(&process.0, PollFlags::IN)], Some(&limit)).unwrap();
+        assert_eq!(ended, 1, "a process survived");
+    }
+}
