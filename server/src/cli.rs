@@ -42,6 +42,8 @@ pub enum Command {
     /// Set up what only somebody at the machine may: the first organization and its owner, runners.
     #[command(subcommand)]
     Admin(Admin),
+    /// Measure what the product costs against the same work done bare, in the same run.
+    Bench(crate::bench::Bench),
     /// Print the OpenAPI document of `/v1`.
     Openapi,
     /// List every setting with its default and meaning.

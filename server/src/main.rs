@@ -1,6 +1,7 @@
 //! The binary: reads settings, puts the rooms together, and has no logic worth a unit test.
 
 mod admin;
+mod bench;
 mod cli;
 mod database;
 mod logging;
@@ -63,6 +64,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Migrate => database::migrate_only(&settings).await,
             Command::Projections(cli::Projections::Rebuild) => rebuild::rebuild(&settings).await,
             Command::Admin(command) => admin::run(&settings, command).await,
+            Command::Bench(command) => bench::bench(command).await,
             Command::Openapi | Command::Settings => Ok(()),
         }
     })

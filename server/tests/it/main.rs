@@ -20,7 +20,10 @@ fn help_teaches_the_first_steps() {
     let output = stackship(&["--help"], &[]);
     assert!(output.status.success());
     let help = text(&output.stdout);
-    assert!(help.contains("stackship admin bootstrap --organization"), "{help}");
+    assert!(
+        help.contains("stackship admin bootstrap --organization"),
+        "{help}"
+    );
 }
 
 #[test]
@@ -28,7 +31,10 @@ fn a_wrong_setting_is_named_before_anything_starts() {
     let output = stackship(&["serve"], &[("STACKSHIP_RUNNER__SLOTS", "0")]);
     assert!(!output.status.success());
     let error = text(&output.stderr);
-    assert!(error.contains("setting `runner.slots`: must be between 1 and 64"), "{error}");
+    assert!(
+        error.contains("setting `runner.slots`: must be between 1 and 64"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -47,7 +53,10 @@ fn settings_lists_names_defaults_and_meanings() {
     let output = stackship(&["settings"], &[]);
     assert!(output.status.success());
     let table = text(&output.stdout);
-    assert!(table.contains("runner.slots = 4\n    How many phases run at the same time."), "{table}");
+    assert!(
+        table.contains("runner.slots = 4\n    How many phases run at the same time."),
+        "{table}"
+    );
 }
 
 #[test]
@@ -55,5 +64,8 @@ fn openapi_prints_the_document() {
     let output = stackship(&["openapi"], &[]);
     assert!(output.status.success());
     let document = text(&output.stdout);
-    assert!(document.contains("\"/v1/runs/{run}/approve\""), "the document lacks the approval");
+    assert!(
+        document.contains("\"/v1/runs/{run}/approve\""),
+        "the document lacks the approval"
+    );
 }

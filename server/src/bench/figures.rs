@@ -1,0 +1,99 @@
+//! Figures and how they are printed.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// One measured figure beside its baseline; medians, in the unit named.
+#[derive(Debug, Clone, Serialize)]
+pub struct Figure {
+    figure: &'static str,
+    value: f64,
+    unit: &'static str,
+    baseline: Option<f64>,
+    ratio: Option<f64>,
+    n: usize,
+    min: f64,
+    max: f64,
+}
+
+/// The median of seconds in `samples`, beside the median of `baseline`.
+pub fn seconds(
+    figure: &'static str,
+    samples: &[Duration],
+    baseline: Option<&[Duration]>,
+) -> Figure {
+    let sorted = sorted(samples);
+    let value = median(&sorted);
+    let baseline = baseline.map(|samples| median(&self::sorted(samples)));
+    Figure {
+        figure,
+        value,
+        unit: "s",
+        baseline,
+        ratio: baseline.filter(|base| *base > 0.0).map(|base| value / base),
+        n: sorted.len(),
+        min: sorted.first().copied().unwrap_or_default(),
+        max: sorted.last().copied().unwrap_or_default(),
+    }
+}
+
+fn sorted(samples: &[Duration]) -> Vec<f64> {
+    let mut seconds: Vec<f64> = samples.iter().map(Duration::as_secs_f64).collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        odd if odd % 2 == 1 => sorted[middle],
+        _ => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+/// One object a line.
+pub fn print_json(figures: &[Figure]) {
+    for figure in figures {
+        println!("{}", serde_json::json!(figure));
+    }
+}
+
+/// A table for people.
+pub fn print_table(figures: &[Figure]) {
+    println!(
+        "{:<44} {:>9} {:>9} {:>7} {:>4} {:>9} {:>9}",
+        "figure", "median", "baseline", "ratio", "n", "min", "max"
+    );
+    for figure in figures {
+        let optional = |value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
+        };
+        println!(
+            "{:<44} {:>7.3} {} {:>9} {:>7} {:>4} {:>9.3} {:>9.3}",
+            figure.figure,
+            figure.value,
+            figure.unit,
+            optional(figure.baseline),
+            optional(figure.ratio),
+            figure.n,
+            figure.min,
+            figure.max
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_middle_of_the_two() {
+        let samples = [4, 1, 3, 2].map(Duration::from_secs);
+        let figure = seconds("x", &samples, Some(&[Duration::from_secs(5)]));
+        assert!((figure.value - 2.5).abs() < 1e-9);
+        assert!((figure.ratio.unwrap() - 0.5).abs() < 1e-9);
+        assert!((figure.min - 1.0).abs() < 1e-9 && (figure.max - 4.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,49 @@
+//! `stackship bench`: what the product costs, as a ratio to the same work done bare in the same run.
+
+mod bare;
+mod figures;
+mod product;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::Failure;
+
+/// What to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Benchmark {
+    /// A run of 20 resources through the API, from upload to applied, approved at once, against the
+    /// same OpenTofu commands bare; interleaved.
+    Run,
+}
+
+/// How to measure.
+#[derive(Debug, Clone, Args)]
+pub struct Bench {
+    /// What to measure.
+    pub name: Benchmark,
+    /// How many pairs of measurements.
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub n: u16,
+    /// Print one JSON object a figure instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// Directory with verified OpenTofu releases (VERSION/tofu).
+    #[arg(long, env = "STACKSHIP_TOFU__MIRROR", value_name = "DIR")]
+    pub mirror: PathBuf,
+}
+
+/// Measures and prints.
+pub async fn bench(command: Bench) -> Result<(), Failure> {
+    let figures = match command.name {
+        Benchmark::Run => run::measure(&command).await?,
+    };
+    if command.json {
+        figures::print_json(&figures)
+    } else {
+        figures::print_table(&figures)
+    }
+    Ok(())
+}
