@@ -1,0 +1,118 @@
+//! Notices that the client prints before the log: what the run waits for, what was left out of it.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use stackship_domain::Timestamp;
+use stackship_domain::run::{RunKind, Status};
+use stackship_domain::workspace::Holder;
+use stackship_projections::RunReview;
+use stackship_store::records::users;
+
+use super::review;
+use crate::App;
+use crate::auth::{InRun, RunRead};
+use crate::v2::access::{self, May};
+use crate::v2::error::V2Error;
+use crate::v2::urls;
+use crate::v2::wire::{Document, Kind, RunEventAttributes, RunEventResource, respond};
+
+/// One of the three actions whose description the client prints, as a warning.
+const PRINTED: &str = "ignored_policy_sets";
+
+/// `GET runs/{run}/run-events`: read once, right after the run was created. It must answer with a list;
+/// without one the client gives up on a run that goes on.
+pub async fn run_events(
+    State(app): State<App>,
+    May(may): May<InRun<RunRead>>,
+) -> Result<Response, V2Error> {
+    let review = review(&app, may.run.organization, may.run.id).await?;
+    let mut notices = Vec::new();
+    if review.facts.kind == RunKind::PlanAndApply && review.fence.is_none() {
+        notices.extend(waits_for(&app, &may).await?);
+    }
+    notices.extend(left_out(&review));
+    let events = notices.into_iter().enumerate().map(|(number, notice)| {
+        let attributes = RunEventAttributes {
+            action: PRINTED,
+            description: notice.text,
+            created_at: notice.since,
+        };
+        let id = format!("re-{}-{number}", review.run);
+        RunEventResource::plain(Kind::RunEvents, id, attributes)
+    });
+    Ok(respond(StatusCode::OK, &Document::list(events.collect())))
+}
+
+/// Something to tell, and since when it is so.
+struct Notice {
+    text: String,
+    since: Timestamp,
+}
+
+/// Who has to be done before this run begins.
+async fn waits_for(app: &App, may: &InRun<RunRead>) -> Result<Option<Notice>, V2Error> {
+    let (organization, workspace) = (may.run.organization, &may.workspace);
+    let status = app.views.workspace_status(organization, workspace.id).await?;
+    let Some(lock) = status.and_then(|status| status.lock) else {
+        return Ok(None);
+    };
+    let text = match lock.holder {
+        Holder::Run { run } if run == may.run.id => return Ok(None),
+        Holder::Run { run } => {
+            let name = access::organization_of(app, &may.caller).await?.name;
+            let page = urls::run_page(app, name.as_str(), workspace.name.as_str(), run);
+            let holding = app.views.review(organization, run).await?;
+            format!("Waits for {run}, {}. See {page}", holding.as_ref().map_or_else(working, doing))
+        }
+        Holder::User { user } => {
+            let names = users::display_names(&app.store.pool, &[user]).await?;
+            let name = names.get(&user).map_or("somebody", String::as_str);
+            let why = lock.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+            format!("Waits for the workspace's lock, which {name} holds since {}{why}.", lock.since)
+        }
+    };
+    Ok(Some(Notice {
+        text,
+        since: lock.since,
+    }))
+}
+
+fn working() -> String {
+    "which holds the workspace's lock".to_owned()
+}
+
+/// What the run that holds the lock is about.
+fn doing(holding: &RunReview) -> String {
+    let since = holding.updated_at;
+    match holding.status {
+        Status::AwaitingApproval => format!("which awaits approval since {since}"),
+        Status::OverrideRequired => format!("which awaits a policy override since {since}"),
+        Status::RecoveryRequired => format!("which an operator has to recover since {since}"),
+        Status::Planning | Status::Planned | Status::PolicyChecking => "which is planning".to_owned(),
+        Status::Approved | Status::Applying => "which is applying".to_owned(),
+        Status::Queued
+        | Status::Canceling
+        | Status::Applied
+        | Status::NoChanges
+        | Status::SpeculativeFinished
+        | Status::Failed
+        | Status::Discarded
+        | Status::Expired
+        | Status::Canceled
+        | Status::PlanCredentialsRequired
+        | Status::Recovered => working(),
+    }
+}
+
+/// Sensitive variables that a speculative plan does not get (S-SRC-4).
+fn left_out(review: &RunReview) -> Option<Notice> {
+    let keys = &review.facts.withheld_variables;
+    (!keys.is_empty()).then(|| Notice {
+        text: format!(
+            "This plan-only run does not get the workspace's sensitive variables: {}.",
+            keys.join(", ")
+        ),
+        since: review.facts.created_at,
+    })
+}
