@@ -28,7 +28,9 @@ fn answer_of_run(before: &Run, command: run::Command) -> Option<String> {
         Ok(events) if events.is_empty() => Some("done before".to_owned()),
         Ok(events) => {
             let mut after = before.clone();
-            events.iter().for_each(|event| after.evolve(event));
+            for event in &events {
+                after.evolve(event);
+            }
             let names: Vec<_> = events.iter().map(run::Event::name).collect();
             let status = after.status().expect("a run with events has a status");
             Some(format!("{} -> {status}", names.join(", ")))
@@ -76,7 +78,9 @@ fn answer_of_workspace(before: &Workspace, command: workspace::Command) -> Strin
         Ok(events) if events.is_empty() => "done before".to_owned(),
         Ok(events) => {
             let mut after = before.clone();
-            events.iter().for_each(|event| after.evolve(event));
+            for event in &events {
+                after.evolve(event);
+            }
             let names: Vec<_> = events.iter().map(workspace::Event::name).collect();
             format!("{} -> {}", names.join(", "), describe(&after))
         }

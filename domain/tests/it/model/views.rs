@@ -1,0 +1,111 @@
+//! What the steps and the promises want to know of an aggregate.
+
+use stackship_domain::Fence;
+use stackship_domain::run::{Ending, RecoveryResolution, Run, RunKind, Standing, Status};
+use stackship_domain::workspace::{Holder, Workspace};
+
+use super::asks::{fence_of, run_id, standing, whose_state};
+use super::world::Who;
+
+#[derive(Debug, Clone, Copy)]
+pub struct RunView {
+    pub status: Option<Status>,
+    pub kind: Option<RunKind>,
+    pub fence: Option<Fence>,
+    /// Whether an approval, where there is one, is of the evidence that the run holds.
+    pub approval_fits: bool,
+    pub adopted: bool,
+    /// Whether a cancel waits for the runner of a plan.
+    pub cancels_a_plan: bool,
+    /// Whether a cancel waits for the runner of an apply.
+    pub cancels_an_apply: bool,
+}
+
+impl RunView {
+    pub fn of(run: &Run) -> Self {
+        let standing = standing(run);
+        Self {
+            status: run.status(),
+            kind: run.facts().map(|facts| facts.kind),
+            fence: fence_of(run),
+            approval_fits: standing.is_none_or(approval_fits),
+            adopted: matches!(
+                standing,
+                Some(Standing::Ended(Ending::Recovered {
+                    resolution: RecoveryResolution::AdoptEmergencyState { .. },
+                    ..
+                }))
+            ),
+            cancels_a_plan: matches!(standing, Some(Standing::PlanCanceling { .. })),
+            cancels_an_apply: matches!(standing, Some(Standing::ApplyCanceling { .. })),
+        }
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        self.status.is_some_and(Status::is_terminal)
+    }
+
+    pub fn is(&self, status: Status) -> bool {
+        self.status == Some(status)
+    }
+
+    /// Whether `tofu apply` may be running for it.
+    pub fn may_apply(&self) -> bool {
+        self.is(Status::Applying) || self.cancels_an_apply
+    }
+}
+
+fn approval_fits(standing: &Standing) -> bool {
+    match standing {
+        Standing::Approved {
+            evidence, approval, ..
+        }
+        | Standing::Applying {
+            evidence, approval, ..
+        }
+        | Standing::ApplyCanceling {
+            evidence, approval, ..
+        } => evidence.binding() == approval.binding,
+        Standing::Queued { .. }
+        | Standing::Planning { .. }
+        | Standing::PlanCanceling { .. }
+        | Standing::Planned { .. }
+        | Standing::PolicyChecking { .. }
+        | Standing::OverrideRequired { .. }
+        | Standing::AwaitingApproval { .. }
+        | Standing::RecoveryRequired { .. }
+        | Standing::Ended(_) => true,
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct WorkspaceView {
+    pub holder: Option<Who>,
+    pub fence: Fence,
+    pub first: Option<Who>,
+    /// Whose state is the workspace's.
+    pub head: Option<Who>,
+}
+
+impl WorkspaceView {
+    pub fn of(workspace: &Workspace) -> Self {
+        let of_id = |run| Who::BOTH.into_iter().find(|who| run_id(*who) == run);
+        Self {
+            holder: workspace.lock.as_ref().and_then(|lock| match lock.holder {
+                Holder::Run { run } => of_id(run),
+                Holder::User { .. } => None,
+            }),
+            fence: workspace.fence,
+            first: workspace.queue.first().and_then(|run| of_id(*run)),
+            head: workspace
+                .head
+                .as_ref()
+                .map(|head| whose_state(head.version)),
+        }
+    }
+
+    /// Whether the row of the lock names this run and this fence.
+    pub fn is_held(&self, who: Who, fence: Option<Fence>) -> bool {
+        self.holder == Some(who) && fence == Some(self.fence)
+    }
+}
