@@ -12,6 +12,9 @@
 //! receives what comes out ([`receiver`]) and one task decides about time, commands and the end
 //! ([`conductor`]).
 //!
+//! When a tree is killed, `bwrap`'s PID 1 can become a child of the machine's or container's first
+//! process, which must collect its dead children; in a container, run the server under an init.
+//!
 //! As root, each slot runs as its own unprivileged host user. As a plain user, the sandbox runs
 //! as that user and needs a delegated cgroup v2 subtree; this path is implemented but not covered
 //! by the tests.

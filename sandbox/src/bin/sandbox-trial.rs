@@ -1,6 +1,7 @@
 //! Launches trial sandboxes with a driver of its own.
 //!
-//! `sandbox-trial measure RUNTIME_DIRECTORY COUNT` prints how long launches take beside bare ones.
+//! `sandbox-trial measure RUNTIME_DIRECTORY COUNT` prints how long launches take beside bare ones, and
+//! the processor time of the whole tree, which a busy machine does not change as much.
 //! `sandbox-trial hold RUNTIME_DIRECTORY NAME` keeps one sandbox with a stubborn process until it
 //! is killed itself; the tests use it to see what is left then.
 
@@ -78,7 +79,7 @@ async fn hold(directory: PathBuf, name: &str) -> Result<(), Box<dyn Error>> {
 
 async fn measure(directory: PathBuf, count: u32) -> Result<(), Box<dyn Error>> {
     let driver = driver(directory, "measure")?;
-    let (mut bare, mut ready, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    let [mut bare, mut ready, mut whole, mut cpu] = [const { Vec::new() }; 4];
     // Interleaved, so that a busy machine is busy for both.
     for _ in 0..count {
         let started = Instant::now();
@@ -89,11 +90,17 @@ async fn measure(directory: PathBuf, count: u32) -> Result<(), Box<dyn Error>> {
         ready.push(started.elapsed());
         let outcome = sandbox.wait().await;
         whole.push(started.elapsed());
+        cpu.extend(outcome.cpu_time);
         if outcome.reason != EndReason::Exited {
             return Err(format!("it ended: {:?}", outcome.reason).into());
         }
     }
-    for (name, times) in [("bare", bare), ("launch", ready), ("launch to end", whole)] {
+    for (name, times) in [
+        ("bare", bare),
+        ("launch", ready),
+        ("launch to end", whole),
+        ("processor", cpu),
+    ] {
         print(name, times);
     }
     Ok(())

@@ -5,6 +5,7 @@ mod verdict;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +16,13 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Inner;
 use super::cgroup::{Group, Usage};
-use super::launch::{Helper, Listeners, Names, host, split};
-use super::receiver::{Hello, Note, Received, Receiver};
+use super::launch::host;
+use super::receiver::{Hello, Listeners, Note, Received, Receiver};
 use super::slots::Slot;
 use crate::driver::{Command, LaunchError};
 use crate::outcome::{EndReason, Isolation, Outcome};
 use crate::spec::Limits;
-use crate::wire::{order, write_frame};
+use crate::wire::{JobNames, order, write_frame};
 
 /// From the spawn to the supervisor's first message.
 const LAUNCH_TIME_MAX: Duration = Duration::from_secs(30);
@@ -52,10 +53,10 @@ impl Finish {
 /// What the task owns.
 pub(super) struct Conductor {
     pub(super) id: String,
-    pub(super) child: Helper,
+    pub(super) child: Child,
     pub(super) group: Group,
     pub(super) slot: Slot,
-    pub(super) names: Names,
+    pub(super) names: Arc<JobNames>,
     pub(super) limits: Limits,
     pub(super) isolation: Isolation,
     pub(super) commands: mpsc::Receiver<Command>,
@@ -272,12 +273,11 @@ impl Watch {
     }
 
     fn greet(&mut self, hello: Hello) {
-        let (control, listeners) = split(hello);
-        self.control = Some(control);
+        self.control = Some(hello.control);
         self.end_of_launch = None;
         if let Some(ready) = self.ready.take() {
             // The launch was abandoned; the closed handle ends the tree.
-            drop(ready.send(listeners));
+            drop(ready.send(hello.listeners));
         }
     }
 
@@ -302,7 +302,7 @@ impl Watch {
 }
 
 /// Leaves no process, no group and no taken slot.
-fn clean_up(mut child: Helper, group: &Group, slot: Slot) -> Usage {
+fn clean_up(mut child: Child, group: &Group, slot: Slot) -> Usage {
     group.kill();
     if let Err(error) = child.wait() {
         tracing::error!(%error, "cannot wait for the launch helper");

@@ -16,10 +16,10 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::fs::{CWD, Mode};
-use rustix::io::FdFlags;
+use rustix::io::{Errno, FdFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change,
-    move_mount, open_tree,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_change, move_mount, open_tree, unmount,
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
@@ -116,6 +116,11 @@ fn stage(plan: &LaunchPlan) -> io::Result<Sources> {
         "/",
         MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
     )?;
+    // `bwrap` reads the whole list of mounts for each one it makes, and half of it is here.
+    match unmount("/sys", UnmountFlags::DETACH) {
+        Ok(()) | Err(Errno::INVAL | Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
     let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let open = |path: &Path| at(path.display(), open_tree(CWD, path, clone));
     let helper = open(&plan.helper)?;

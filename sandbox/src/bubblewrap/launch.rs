@@ -5,7 +5,7 @@ use std::net::TcpListener as StdListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::cgroup::Group;
 use super::conductor::{Conductor, Finish};
 use super::inputs::{in_memory, open_all};
-use super::receiver::{Hello, Note, Receiver};
+use super::receiver::{Note, Receiver};
 use super::slots::Slot;
 use super::{BASE_PROFILE, DRIVER, Inner};
 use crate::driver::{COMMANDS_QUEUED_MAX, Control, EVENTS_QUEUED_MAX, LaunchError, Sandbox};
 use crate::outcome::{EndReason, Event, Isolation, Outcome};
 use crate::spec::SandboxSpec;
-use crate::wire::{Job, JobNames, LAUNCH_ARGUMENT, LaunchPlan, order, send_fds, write_frame};
+use crate::wire::{Job, LAUNCH_ARGUMENT, LaunchPlan, order, send_fds, write_frame};
 
 /// Most notes between the receiver and the conductor.
 const NOTES_QUEUED_MAX: usize = 16;
@@ -205,8 +205,8 @@ async fn start(
         |wanted: bool, listener: StdListener| wanted.then(|| adopt(listener)).transpose();
     Ok(BubblewrapSandbox {
         id,
-        gateway: listener(network.gateway, listeners.0)?,
-        egress: listener(network.egress, listeners.1)?,
+        gateway: listener(network.gateway, listeners.gateway)?,
+        egress: listener(network.egress, listeners.egress)?,
         control: Control::new(commands_in),
         events,
         finish,
@@ -309,16 +309,3 @@ fn remove_unused(group: &Group) {
 pub(super) fn host(action: &'static str, source: io::Error) -> LaunchError {
     LaunchError::Host { action, source }
 }
-
-/// What the supervisor's listeners become for the caller.
-pub(super) type Listeners = (StdListener, StdListener);
-
-/// Splits what was handed out into the steering socket and the listeners.
-pub(super) fn split(hello: Hello) -> (UnixStream, Listeners) {
-    (hello.control, (hello.gateway, hello.egress))
-}
-
-/// Names used by the conductor.
-pub(super) type Names = Arc<JobNames>;
-/// The spawned helper.
-pub(super) type Helper = Child;

@@ -28,6 +28,11 @@ use crate::wire::{
 /// What the supervisor handed out first.
 pub(super) struct Hello {
     pub(super) control: UnixStream,
+    pub(super) listeners: Listeners,
+}
+
+/// The two listeners of a sandbox, made inside.
+pub(super) struct Listeners {
     pub(super) gateway: TcpListener,
     pub(super) egress: TcpListener,
 }
@@ -123,14 +128,11 @@ fn greet(
     let inputs: Vec<_> = inputs.iter().map(AsFd::as_fd).collect();
     send_fds(&control, &inputs).ok()?;
     let ours = control.try_clone().ok()?;
-    let (gateway, egress) = (gateway.into(), egress.into());
-    hello
-        .send(Hello {
-            control,
-            gateway,
-            egress,
-        })
-        .ok()?;
+    let listeners = Listeners {
+        gateway: gateway.into(),
+        egress: egress.into(),
+    };
+    hello.send(Hello { control, listeners }).ok()?;
     Some(ours)
 }
 
