@@ -1,0 +1,288 @@
+//! The plan phase: `init`, a look at the backend, `plan`, the plan as JSON.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stackship_domain::run::TerminalReason;
+use stackship_domain::variable::PlanOptions;
+use stackship_runner_protocol::{
+    ArtifactKind, InputName, InputRef, PLAN_BYTES_MAX, PLAN_JSON_BYTES_MAX, PlanEnd, PlanJsonFacts,
+    StoredArtifact,
+};
+use stackship_sandbox::{
+    Artifact, LaunchError, Outcome, Presence, ReceivedArtifact, Stdout, Step, StepExit,
+};
+
+use crate::attempt::{Attempt, Finish};
+use crate::control_plane::CallError;
+use crate::dependencies::bundle_digest;
+use crate::inputs::{InputError, Inputs};
+use crate::session::{
+    Ended, Fault, Gate, Halt, Interruption, Session, SessionError, digest_of, fault, file_of,
+    sandbox_evidence,
+};
+use crate::workdir::{PLAN_FILE, VARIABLES_ARGUMENT, Workdir, artifact};
+use crate::{backend, plan_json};
+
+const PLAN: &str = "plan";
+const SHOW: &str = "show";
+const PLAN_JSON: &str = "plan_json";
+/// Exit codes of `tofu plan -detailed-exitcode` that come with a plan.
+const PLANNED_CODES: [i32; 2] = [0, 2];
+/// For `tofu show`, which needs no network.
+const SHOW_TIME_MAX: Duration = Duration::from_mins(5);
+
+/// Executes the phase. An error means that something could not be fetched or stored.
+pub(crate) async fn run(attempt: &mut Attempt<'_>) -> Result<Finish<PlanEnd>, InputError> {
+    let failed = |reason, detail: String| Ok(Finish::Result(PlanEnd::Failed { reason, detail }));
+    let inputs = attempt.inputs;
+    if let Some(name) = inputs.first_difference(attempt.lease) {
+        return failed(TerminalReason::PlanRefused, pinned_difference(name));
+    }
+    let tofu = match attempt.tools.directory(attempt.lease.tofu_version).await {
+        Ok(tofu) => tofu,
+        Err(error) => return failed(TerminalReason::SandboxUnavailable, attempt.sentence(&error)),
+    };
+    let Some(workdir) = Workdir::new(attempt.settings, attempt.lease, inputs, tofu) else {
+        return failed(
+            TerminalReason::PlanRefused,
+            "The working directory leads out of the configuration.".to_owned(),
+        );
+    };
+    let spec = specification(&workdir, inputs, attempt.lease.phase_seconds_max);
+    let gate = BackendGate {
+        hostname: &attempt.settings.hostname,
+        lease: attempt.lease,
+    };
+    let session = Session {
+        settings: attempt.settings,
+        driver: attempt.driver,
+        control_plane: attempt.control_plane,
+        lease: attempt.lease,
+        gate: &gate,
+        can_hand_back: true,
+    };
+    match session.run(spec, attempt.log, attempt.orders).await {
+        Ok(ended) => Ok(finish(attempt, ended).await?),
+        Err(SessionError::Interrupted(why)) => Ok(interrupted(why)),
+        Err(SessionError::Launch(LaunchError::Spec(error))) => {
+            failed(TerminalReason::PlanRefused, attempt.sentence(&error))
+        }
+        Err(SessionError::Launch(error)) => {
+            failed(TerminalReason::SandboxUnavailable, attempt.sentence(&error))
+        }
+    }
+}
+
+fn specification(
+    workdir: &Workdir<'_>,
+    inputs: &Inputs,
+    seconds_max: u32,
+) -> stackship_sandbox::SandboxSpec {
+    let mut spec = workdir.specification();
+    let arguments = arguments(&inputs.pinned.options);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    spec.steps.push(Step {
+        continue_on: PLANNED_CODES.to_vec(),
+        ..workdir.tofu(PLAN, &arguments, Duration::from_secs(seconds_max.into()))
+    });
+    spec.steps.push(Step {
+        stdout: Stdout::Artifact {
+            name: PLAN_JSON.to_owned(),
+            bytes_max: PLAN_JSON_BYTES_MAX,
+        },
+        ..workdir.tofu(SHOW, &["show", "-json", PLAN_FILE], SHOW_TIME_MAX)
+    });
+    spec.artifacts.push(Artifact {
+        name: PLAN.to_owned(),
+        path: PLAN_FILE.to_owned(),
+        bytes_max: PLAN_BYTES_MAX,
+        after: PLAN.to_owned(),
+        presence: Presence::Required,
+    });
+    spec
+}
+
+fn arguments(options: &PlanOptions) -> Vec<String> {
+    let fixed = [
+        "plan",
+        "-input=false",
+        "-no-color",
+        "-lock=false",
+        "-detailed-exitcode",
+        VARIABLES_ARGUMENT,
+    ];
+    let mut arguments: Vec<String> = fixed.map(str::to_owned).to_vec();
+    arguments.push(format!("-out={PLAN_FILE}"));
+    if options.skip_refresh {
+        arguments.push("-refresh=false".to_owned());
+    }
+    if options.refresh_only {
+        arguments.push("-refresh-only".to_owned());
+    }
+    arguments.extend(
+        options
+            .target_addresses
+            .iter()
+            .map(|address| format!("-target={address}")),
+    );
+    arguments.extend(
+        options
+            .replace_addresses
+            .iter()
+            .map(|address| format!("-replace={address}")),
+    );
+    arguments
+}
+
+struct BackendGate<'a> {
+    hostname: &'a str,
+    lease: &'a stackship_runner_protocol::Lease,
+}
+
+#[async_trait]
+impl Gate for BackendGate<'_> {
+    async fn open(&self, received: &[ReceivedArtifact]) -> Result<(), Halt> {
+        backend::check(
+            file_of(received, artifact::BACKEND),
+            self.hostname,
+            self.lease,
+        )
+        .map_err(|refusal| Halt::Refused {
+            part: None,
+            detail: refusal.to_string(),
+        })
+    }
+}
+
+const fn interrupted(why: Interruption) -> Finish<PlanEnd> {
+    match why {
+        Interruption::Cancel => Finish::Result(PlanEnd::Stopped),
+        Interruption::Lost => Finish::Lost,
+        Interruption::ShutDown => Finish::HandBack,
+    }
+}
+
+async fn finish(attempt: &Attempt<'_>, ended: Ended) -> Result<Finish<PlanEnd>, CallError> {
+    match (&ended.halt, ended.interrupted) {
+        (Some(Halt::Refused { detail, .. }), _) => {
+            let (reason, detail) = (TerminalReason::PlanRefused, attempt.plain(detail));
+            return Ok(Finish::Result(PlanEnd::Failed { reason, detail }));
+        }
+        (Some(Halt::Lost), _) => return Ok(Finish::Lost),
+        (Some(Halt::Canceled), _) => return Ok(Finish::Result(PlanEnd::Stopped)),
+        (None, Some(why)) => return Ok(interrupted(why)),
+        (None, None) => {}
+    }
+    let failed = |reason, detail: &str| PlanEnd::Failed {
+        reason,
+        detail: attempt.plain(detail),
+    };
+    Ok(Finish::Result(match fault(&ended.outcome) {
+        None => return planned(attempt, &ended.outcome).await.map(Finish::Result),
+        Some(Fault::Step { name, exit }) => {
+            failed(TerminalReason::PlanFailed, &step_sentence(&name, exit))
+        }
+        Some(Fault::Refused { detail, .. }) => failed(TerminalReason::PlanRefused, &detail),
+        Some(Fault::Limit { detail }) => failed(TerminalReason::PlanLimitExceeded, detail),
+        Some(Fault::Lost { detail }) => PlanEnd::SandboxLost {
+            detail: detail.to_owned(),
+        },
+        Some(Fault::Stopped { .. }) => PlanEnd::SandboxLost {
+            detail: "The sandbox was killed.".to_owned(),
+        },
+    }))
+}
+
+/// Stores what came out. Reading the JSON and storing the files go on at the same time.
+async fn planned(attempt: &Attempt<'_>, outcome: &Outcome) -> Result<PlanEnd, CallError> {
+    let exit = outcome.step(PLAN).map(|report| report.exit);
+    let files = (
+        outcome.artifact(PLAN),
+        outcome.artifact(PLAN_JSON),
+        outcome.artifact(artifact::MODULES),
+    );
+    let (Some(StepExit::Code(exit_code)), (Some(plan), Some(json), Some(modules))) = (exit, files)
+    else {
+        return Ok(PlanEnd::SandboxLost {
+            detail: "The sandbox ended without everything it must bring.".to_owned(),
+        });
+    };
+    let lock_file = outcome.artifact(artifact::LOCK_FILE);
+    let dependencies =
+        bundle_digest(lock_file.map(digest_of), modules.path()).map_err(CallError::File)?;
+    let store_lock_file = async {
+        match lock_file {
+            None => Ok(None),
+            Some(file) => store(attempt, ArtifactKind::LockFile, file).await.map(Some),
+        }
+    };
+    let (facts, stored_plan, plan_json, lock_file) = tokio::join!(
+        facts(json),
+        store(attempt, ArtifactKind::Plan, plan),
+        store(attempt, ArtifactKind::PlanJson, json),
+        store_lock_file,
+    );
+    let Ok(facts) = facts? else {
+        let detail = "The plan's JSON cannot be read.".to_owned();
+        return Ok(PlanEnd::Failed {
+            reason: TerminalReason::PlanFailed,
+            detail,
+        });
+    };
+    Ok(PlanEnd::Planned {
+        exit_code,
+        json: facts,
+        plan: stored_plan?,
+        plan_json: plan_json?,
+        lock_file: lock_file?,
+        dependencies,
+        sandbox: sandbox_evidence(attempt.settings, outcome),
+    })
+}
+
+async fn facts(
+    json: &ReceivedArtifact,
+) -> Result<Result<PlanJsonFacts, serde_json::Error>, CallError> {
+    let path = json.path().to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        File::open(path)
+            .map(|file| plan_json::read_facts(BufReader::with_capacity(64 * 1024, file)))
+    });
+    read.await
+        .map_err(|error| CallError::File(std::io::Error::other(error)))?
+        .map_err(CallError::File)
+}
+
+pub(crate) async fn store(
+    attempt: &Attempt<'_>,
+    kind: ArtifactKind,
+    file: &ReceivedArtifact,
+) -> Result<StoredArtifact, CallError> {
+    let what = InputRef {
+        sha256: digest_of(file),
+        bytes: file.bytes(),
+    };
+    attempt
+        .control_plane
+        .store(&attempt.hold, kind, file.path(), &what)
+        .await
+}
+
+/// How a step ended, for a person.
+pub(crate) fn step_sentence(name: &str, exit: StepExit) -> String {
+    match exit {
+        StepExit::Code(code) => {
+            format!("`tofu {name}` ended with exit code {code}; its log says why.")
+        }
+        StepExit::Signal(signal) => format!("`tofu {name}` was ended by signal {signal}."),
+        StepExit::NotStarted => format!("`tofu {name}` could not be started."),
+    }
+}
+
+/// What was fetched is not what the run pinned.
+pub(crate) fn pinned_difference(name: InputName) -> String {
+    format!("The bytes of `{}` are not the pinned ones.", name.as_str())
+}

@@ -1,0 +1,93 @@
+//! Pinned variables as OpenTofu takes them: one file of input variables, and an environment.
+//!
+//! The file is an HCL file given with `-var-file`. An argument wins over every file a configuration
+//! may bring (`terraform.tfvars`, `*.auto.tfvars`) and over `TF_VAR_` names; a name that the
+//! configuration does not declare is only warned about; and HCL expressions can stand in it, which
+//! the JSON form has no place for. Plan and apply get the same bytes: OpenTofu would take another
+//! value for a variable that was left at its default without a word.
+
+use std::fmt::Write as _;
+
+use stackship_domain::variable::{InputVariable, VariableCategory};
+use stackship_runner_protocol::Lease;
+
+use crate::logs::Secrets;
+
+/// The bytes of the file.
+pub(crate) fn variables_file(variables: &[InputVariable]) -> Vec<u8> {
+    let mut out = String::new();
+    for variable in variables
+        .iter()
+        .filter(|variable| variable.category == VariableCategory::Terraform)
+    {
+        let value = if variable.hcl {
+            variable.value.clone()
+        } else {
+            quoted(&variable.value)
+        };
+        writeln!(out, "{} = {value}", variable.key).expect("writing to a string cannot fail");
+    }
+    out.into_bytes()
+}
+
+/// The environment variables.
+pub(crate) fn environment(variables: &[InputVariable]) -> impl Iterator<Item = (&str, &str)> {
+    let environment = variables
+        .iter()
+        .filter(|variable| variable.category == VariableCategory::Env);
+    environment.map(|variable| (variable.key.as_str(), variable.value.as_str()))
+}
+
+/// What must not appear in a log: sensitive values, every value of the environment (credentials are
+/// put there, marked or not), and the tokens of the lease.
+pub(crate) fn secrets(variables: &[InputVariable], lease: &Lease) -> Secrets {
+    let mut secrets = Secrets::default();
+    for variable in variables {
+        let is_secret = variable.sensitive || variable.category == VariableCategory::Env;
+        match (is_secret, variable.hcl) {
+            (true, true) => secrets.add_expression(&variable.value),
+            (true, false) => secrets.add(&variable.value),
+            (false, _) => {}
+        }
+    }
+    secrets.add(lease.run_token.expose());
+    secrets.add(lease.lease_token.expose());
+    secrets
+}
+
+/// A text as a quoted HCL template that means exactly this text.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            // Neither can then begin an interpolation or a directive.
+            '$' => out.push_str("\\u0024"),
+            '%' => out.push_str("\\u0025"),
+            letter if letter.is_control() => {
+                write!(out, "\\u{:04x}", u32::from(letter))
+                    .expect("writing to a string cannot fail");
+            }
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_end_its_quotes_or_begin_an_interpolation() {
+        assert_eq!(
+            quoted("a\"b\\c\n${x}%{if}\u{1}é"),
+            "\"a\\\"b\\\\c\\n\\u0024{x}\\u0025{if}\\u0001é\""
+        );
+    }
+}
