@@ -74,15 +74,16 @@ impl Bubblewrap {
     /// Finds `bwrap` and the cgroups, and takes the runtime directory. Launches nothing yet.
     pub fn new(settings: Settings) -> Result<Self, Unavailable> {
         settings.check()?;
+        let lock = settings.lock_runtime_directory()?;
         let inner = Inner {
             bwrap: settings.find_bwrap()?,
             root: rustix::process::geteuid().is_root(),
             filter: seccomp::filter()?,
-            hierarchy: Hierarchy::discover(&settings.runner_name)?,
+            hierarchy: Hierarchy::discover(&settings.group_name()?)?,
             slots: Slots::new(settings.slots),
             spawner: Spawner::start()?,
             launched: AtomicU64::new(0),
-            _lock: settings.lock_runtime_directory()?,
+            _lock: lock,
             settings,
         };
         Ok(Self {

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use rustix::fs::FlockOperation;
 
+use crate::Digest;
 use crate::driver::{SweepError, Unavailable};
 
 /// First release with `--disable-userns`.
@@ -16,6 +17,8 @@ const BWRAP_VERSION_MIN: (u32, u32) = (0, 8);
 const BWRAP_PLACES: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 /// Most slots; each takes one user number.
 const SLOTS_MAX: u16 = 256;
+/// Digits of the runtime directory's digest in the name of a group.
+const GROUP_DIGEST_LENGTH: usize = 12;
 /// First part of the names of working directories, by which leftovers are known.
 const WORK_PREFIX: &str = "sandbox-";
 
@@ -23,16 +26,19 @@ const WORK_PREFIX: &str = "sandbox-";
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Names the cgroups of this runner: 1 to 40 of `a-z`, `0-9` and `-`. Leftovers are found by
-    /// it, so it stays the same over restarts and differs between runners on one machine.
+    /// it and the runtime directory, so both stay the same over restarts.
     pub runner_name: String,
-    /// A directory for artifacts in transit, private to the runner.
+    /// A directory for artifacts in transit, private to the runner; only one driver at a time can
+    /// have it.
     pub runtime_directory: PathBuf,
     /// `bwrap`, when it is not in a usual place.
     pub bwrap: Option<PathBuf>,
     /// The binary that calls [`run_helper_if_asked`](crate::run_helper_if_asked); normally the
     /// running one.
     pub helper: PathBuf,
-    /// The first slot's host user; the others follow. Unused when the runner is not root.
+    /// The first slot's host user; the others follow. Unused when the runner is not root. Runners
+    /// on one machine should have ranges of their own: the limit on processes of a user counts
+    /// over all of them.
     pub base_uid: u32,
     /// How many sandboxes may run at the same time.
     pub slots: u16,
@@ -110,6 +116,19 @@ impl Settings {
             )
         })?;
         Ok(lock)
+    }
+
+    /// Name of this runner's control groups. The runtime directory is part of it, since that is
+    /// what only one process can have: two runners of one name never touch each other's groups.
+    pub(super) fn group_name(&self) -> Result<String, Unavailable> {
+        let path = self.runtime_directory.canonicalize();
+        let path = path.map_err(|error| unavailable("runtime directory", &error.to_string()))?;
+        let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+        Ok(format!(
+            "{}-{}",
+            self.runner_name,
+            &digest[..GROUP_DIGEST_LENGTH]
+        ))
     }
 
     /// A fresh private directory for what comes out of one sandbox.

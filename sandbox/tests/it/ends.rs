@@ -25,6 +25,7 @@ fn alone(name: &str, base_uid: u32) -> Alone {
     let runtime = tempfile::tempdir().unwrap();
     let settings = Settings {
         base_uid,
+        slots: 1,
         ..settings(name, runtime.path().join("run"))
     };
     let runner = settings.runner_name.clone();
@@ -91,6 +92,16 @@ async fn a_double_forked_process_ends_with_a_dropped_handle() {
     tokio::task::spawn_blocking(move || all_end(&watched))
         .await
         .unwrap();
+    let mut next = alone
+        .driver
+        .launch(spec(vec![shell("one", ":")]))
+        .await
+        .unwrap();
+    assert_eq!(
+        next.wait().await.reason,
+        EndReason::Exited,
+        "the place is free again"
+    );
 }
 
 #[tokio::test]
@@ -248,4 +259,28 @@ async fn an_absent_bwrap_and_a_runtime_directory_in_use_are_refused_with_the_rem
         refused.to_string().contains("in use by another runner"),
         "{refused}"
     );
+}
+
+#[tokio::test]
+async fn two_runners_of_one_name_leave_each_other_alone() {
+    let (first, second) = (alone("twin", 201_600), alone("twin", 201_700));
+    assert_eq!(first.runner, second.runner);
+    let up = || {
+        spec(vec![shell(
+            "one",
+            "trap 'exit 0' INT; echo up; sleep 1000 & wait",
+        )])
+    };
+    let mut one = first.driver.launch(up()).await.unwrap();
+    until_log(&mut one, "up").await;
+    assert_eq!(second.driver.sweep().await.unwrap(), 0);
+    let mut two = second.driver.launch(up()).await.unwrap();
+    until_log(&mut two, "up").await;
+    for sandbox in [&mut one, &mut two] {
+        sandbox.control().interrupt().await;
+        assert_eq!(
+            sandbox.wait().await.reason,
+            EndReason::Canceled { forced: false }
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! One driver for the whole test process, and short ways to say what differs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ pub fn settings(name: &str, runtime: PathBuf) -> Settings {
 pub fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
+        remove_groups_of_dead_tests();
         let runtime = tempfile::tempdir().unwrap();
         let settings = settings("test", runtime.path().join("run"));
         let driver = Bubblewrap::new(settings.clone()).unwrap_or_else(|error| panic!("{error}"));
@@ -45,6 +46,26 @@ pub fn world() -> &'static World {
             _runtime: runtime,
         }
     })
+}
+
+/// A static is never dropped, so each test process leaves the empty groups of its driver.
+fn remove_groups_of_dead_tests() {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let trees = std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten();
+    for tree in trees {
+        for own in groups.lines().filter_map(|line| line.rsplit(':').next()) {
+            let directory = tree.path().join(own.trim_start_matches('/'));
+            for group in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                let name = group.file_name().to_string_lossy().into_owned();
+                let process = name.strip_prefix("stackship-test-");
+                let process = process.and_then(|rest| rest.split('-').next());
+                if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+                    // Another test process can have been first.
+                    drop(std::fs::remove_dir(group.path()));
+                }
+            }
+        }
+    }
 }
 
 /// A step that runs a shell script.
@@ -160,7 +181,7 @@ pub struct Watched(std::os::fd::OwnedFd);
 
 /// The living processes in the control groups of a runner.
 pub fn processes_of(runner: &str) -> Vec<i32> {
-    let mark = format!("/stackship-{runner}/");
+    let mark = format!("/stackship-{runner}-");
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let inside = |pid: &i32| {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}"));
