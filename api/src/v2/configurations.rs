@@ -4,7 +4,6 @@ use axum::body::Body as RawBody;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use futures::TryStreamExt as _;
 use stackship_domain::Actor;
 use stackship_domain::run::SourceKind;
 use stackship_store::clock;
@@ -14,10 +13,10 @@ use stackship_store::records::configuration_versions::{
     self, ConfigurationVersion, NewConfigurationVersion,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio_util::io::StreamReader;
 
 use super::access::May;
 use super::error::V2Error;
+use super::uploads::{drain, reader};
 use super::urls::{self, Base};
 use super::wire::{
     Body, ConfigurationAttributes, ConfigurationRequest, ConfigurationResource,
@@ -73,7 +72,23 @@ pub async fn upload(
     let version = configuration_versions::by_id(&app.store.pool, path.organization, id)
         .await?
         .ok_or_else(hidden)?;
-    let packed = checked(reader(body)).await?;
+    let mut source = reader(body);
+    let taken = take(&app, &version, &mut source).await;
+    if taken.is_err() {
+        drain(source).await;
+    }
+    taken
+}
+
+async fn take<R>(
+    app: &App,
+    version: &ConfigurationVersion,
+    source: &mut R,
+) -> Result<StatusCode, V2Error>
+where
+    R: AsyncRead + Send + Unpin,
+{
+    let packed = checked(source).await?;
     let new = NewObject {
         organization: version.organization,
         workspace: Some(version.workspace),
@@ -81,7 +96,7 @@ pub async fn upload(
         bytes_max: CONFIGURATION_BYTES_MAX,
     };
     let stored = app.store.objects.put(new, packed).await?;
-    let context = uploader(&version);
+    let context = uploader(version);
     configuration_versions::uploaded(&app.store, &context, version.id, stored).await?;
     Ok(StatusCode::OK)
 }
@@ -95,12 +110,6 @@ fn uploader(version: &ConfigurationVersion) -> Context {
         request_id: clock::fresh_text(),
         command_id: format!("{}/upload", version.id),
     }
-}
-
-/// A body as it arrives.
-pub fn reader(body: RawBody) -> impl AsyncRead + Send + Unpin {
-    let stream = body.into_data_stream().map_err(std::io::Error::other);
-    StreamReader::new(stream)
 }
 
 /// The same bytes, once they are seen to begin like a packed configuration.

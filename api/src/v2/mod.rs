@@ -15,6 +15,7 @@ mod mapping;
 mod projects;
 mod runs;
 mod states;
+mod uploads;
 mod urls;
 mod wire;
 mod workspaces;

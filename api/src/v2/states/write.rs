@@ -20,15 +20,15 @@ use stackship_store::states::{
     self, NewState, OUTPUTS_BYTES_MAX, PutError, StateStatus, StateVersionRow,
 };
 use stackship_store::clock;
-use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::scan::{Identity, Scanner};
 use super::writer::Writer;
 use super::{resource, with_snapshots};
 use crate::App;
 use crate::signed_path::SignedPath;
-use crate::v2::configurations::reader;
 use crate::v2::error::V2Error;
+use crate::v2::uploads::{drain, reader};
 use crate::v2::urls::{self, Base};
 use crate::v2::wire::{Body, Document, Named, StateRequest, StateRequestAttributes, respond};
 
@@ -165,17 +165,17 @@ pub async fn put_raw(
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
     let (run, row) = announced(&app, RAW, &token).await?;
-    let mut body = reader(body);
-    if row.status != StateStatus::Pending {
-        // Repeated after a lost answer. Taken in, so that the client reads the answer this time.
-        drain(&mut body).await;
-        return Ok(StatusCode::OK);
-    }
     let seen = Arc::new(Mutex::new(Seen::default()));
     let tee = Tee {
-        source: body,
+        source: reader(body),
         seen: Arc::clone(&seen),
     };
+    if row.status != StateStatus::Pending {
+        // Repeated after a lost answer: only looked at.
+        drain(tee).await;
+        is_announced(&seen, &row).map_err(refusal)?;
+        return Ok(StatusCode::OK);
+    }
     let check = async move |row: &StateVersionRow| is_announced(&seen, row);
     states::stage(&app.store, run, row.id, tee, check).await.map_err(refusal)?;
     Ok(StatusCode::OK)
@@ -218,12 +218,6 @@ async fn announced(
         fence: Some(row.fence),
     };
     Ok((run, row))
-}
-
-async fn drain(body: &mut (impl AsyncRead + Unpin)) {
-    let mut rest = body.take(states::STATE_BYTES_MAX);
-    // Whatever goes wrong here goes wrong for the client too, and it repeats the upload.
-    drop(tokio::io::copy(&mut rest, &mut tokio::io::sink()).await);
 }
 
 fn refusal(error: PutError) -> V2Error {
