@@ -68,16 +68,15 @@ async fn bootstrap(
         request_id: clock::fresh_text(),
         command_id: clock::fresh_text(),
     };
-    let user = match users::by_login(&store.pool, &owner.login).await? {
-        Some(user) => user.id,
-        None => {
-            let new = NewUser {
-                login: owner.login.clone(),
-                display_name: owner.display_name.clone(),
-                kind: UserKind::Person,
-            };
-            users::create(store, None, &new).await?
-        }
+    let user = if let Some(user) = users::by_login(&store.pool, &owner.login).await? {
+        user.id
+    } else {
+        let new = NewUser {
+            login: owner.login.clone(),
+            display_name: owner.display_name.clone(),
+            kind: UserKind::Person,
+        };
+        users::create(store, None, &new).await?
     };
     let id = organizations::create(store, &origin, &organization, user).await?;
     let context = origin.within(id);

@@ -52,9 +52,11 @@ impl Database {
             tokio::task::spawn_blocking(move || Cluster::start(&cluster_settings)).await??;
         if let Some(on_loss) = on_loss {
             cluster.on_exit(move |exit| {
-                if !exit.asked {
-                    // The receiver is gone only when the server is ending anyway.
-                    drop(on_loss.send(()));
+                // A receiver that is gone means that the server is ending anyway.
+                if !exit.asked && on_loss.send(()).is_err() {
+                    tracing::debug!(
+                        "The private PostgreSQL ended after the server had stopped watching"
+                    );
                 }
             });
         }

@@ -14,11 +14,10 @@ pub fn start(settings: &Settings) -> Result<(), Failure> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer);
-    let started = match settings.log_format {
+    match settings.log_format {
         LogFormat::Text => builder
             .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
             .try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
-    };
-    started
+    }
 }

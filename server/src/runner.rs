@@ -47,7 +47,7 @@ pub async fn embedded(
         }
         other => other,
     };
-    let runner_settings = runner_settings(settings, format!("http://{reachable}"), token)?;
+    let runner_settings = runner_settings(settings, &format!("http://{reachable}"), token)?;
     let driver = driver(settings)?;
     Ok(Some(tokio::spawn(keep_running(
         runner_settings,
@@ -70,7 +70,7 @@ pub async fn alone(settings: Settings) -> Result<(), Failure> {
         .ok_or("setting `runner.token_file` is needed")?;
     let token = std::fs::read_to_string(&file)
         .map_err(|error| format!("setting `runner.token_file`: {}: {error}", file.display()))?;
-    let runner_settings = runner_settings(&settings, url, token.trim().to_owned())?;
+    let runner_settings = runner_settings(&settings, &url, token.trim().to_owned())?;
     let driver = driver(&settings)?;
     let stop = CancellationToken::new();
     let ending = stop.clone();
@@ -128,7 +128,7 @@ fn sandbox_directory(settings: &Settings) -> PathBuf {
 
 fn runner_settings(
     settings: &Settings,
-    url: String,
+    url: &str,
     token: String,
 ) -> Result<RunnerSettings, Failure> {
     let part = &settings.runner;

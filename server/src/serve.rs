@@ -21,8 +21,12 @@ use crate::settings::Settings;
 
 /// Where OpenTofu inside a sandbox finds the control plane.
 const GATEWAY_URL: &str = "http://127.0.0.1:8080";
-/// How long open requests may take to end once everything else has stopped.
-const HTTP_DRAIN: Duration = Duration::from_secs(10);
+/// How long background work may take to end once everything else has stopped.
+const BACKGROUND_DRAIN: Duration = Duration::from_secs(10);
+/// What the runner may need after its own two graces: to upload the last state and report.
+const RUNNER_MARGIN: Duration = Duration::from_secs(30);
+/// How often objects without a record are looked for.
+const OBJECT_SWEEP_EVERY: Duration = Duration::from_hours(1);
 
 /// Serves until a signal, or until the private database is lost.
 pub async fn serve(settings: Settings) -> Result<(), Failure> {
@@ -49,6 +53,7 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     );
     tasks.spawn(Projector::new(projector_pool.clone(), nudges.clone()).run(background.clone()));
     tasks.spawn(Engine::new(store.clone(), nudges.clone()).run(background.clone()));
+    tasks.spawn(sweep_objects(store.clone(), background.clone()));
     let (http, http_stop) = serve_http(listener, app(&settings, &store, nudges)?, metrics);
     let runner_stop = CancellationToken::new();
     let runner = crate::runner::embedded(&settings, &store, address, runner_stop.clone()).await?;
@@ -57,7 +62,10 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     let ended = wait_for_the_end(lost, http).await;
     tracing::info!("Shutting down: no new leases; running phases are handed back or ended");
     runner_stop.cancel();
-    let grace = Duration::from_secs(u64::from(settings.shutdown_grace_seconds));
+    // The runner first waits, then interrupts what still runs; both need the API until the end.
+    let grace = Duration::from_secs(u64::from(
+        settings.shutdown_grace_seconds + settings.runner.interrupt_grace_seconds,
+    )) + RUNNER_MARGIN;
     if let Some(runner) = runner
         && tokio::time::timeout(grace, runner).await.is_err()
     {
@@ -69,7 +77,7 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     http_stop.cancel();
     background.cancel();
     tasks.close();
-    if tokio::time::timeout(HTTP_DRAIN, tasks.wait())
+    if tokio::time::timeout(BACKGROUND_DRAIN, tasks.wait())
         .await
         .is_err()
     {
@@ -80,6 +88,24 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     database.close().await?;
     tracing::info!("Stopped");
     ended
+}
+
+/// Removes what an upload left behind when its process died between the object and its record.
+async fn sweep_objects(store: Store, stop: CancellationToken) {
+    let mut clock = tokio::time::interval(OBJECT_SWEEP_EVERY);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = clock.tick() => {}
+        }
+        match store.objects.sweep(stackship_store::clock::now()).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "Removed objects that no record names"),
+            Err(error) => {
+                tracing::error!(error = %error, "Objects without a record could not be removed");
+            }
+        }
+    }
 }
 
 fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failure> {

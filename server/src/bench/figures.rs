@@ -7,7 +7,8 @@ use serde::Serialize;
 /// One measured figure beside its baseline; medians, in the unit named.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
-    figure: &'static str,
+    #[serde(rename = "figure")]
+    name: &'static str,
     value: f64,
     unit: &'static str,
     baseline: Option<f64>,
@@ -18,16 +19,12 @@ pub struct Figure {
 }
 
 /// The median of seconds in `samples`, beside the median of `baseline`.
-pub fn seconds(
-    figure: &'static str,
-    samples: &[Duration],
-    baseline: Option<&[Duration]>,
-) -> Figure {
+pub fn seconds(name: &'static str, samples: &[Duration], baseline: Option<&[Duration]>) -> Figure {
     let sorted = sorted(samples);
     let value = median(&sorted);
     let baseline = baseline.map(|samples| median(&self::sorted(samples)));
     Figure {
-        figure,
+        name,
         value,
         unit: "s",
         baseline,
@@ -72,7 +69,7 @@ pub fn print_table(figures: &[Figure]) {
         };
         println!(
             "{:<44} {:>7.3} {} {:>9} {:>7} {:>4} {:>9.3} {:>9.3}",
-            figure.figure,
+            figure.name,
             figure.value,
             figure.unit,
             optional(figure.baseline),

@@ -41,9 +41,9 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Run => run::measure(&command).await?,
     };
     if command.json {
-        figures::print_json(&figures)
+        figures::print_json(&figures);
     } else {
-        figures::print_table(&figures)
+        figures::print_table(&figures);
     }
     Ok(())
 }

@@ -12,9 +12,9 @@ use super::{Bench, bare};
 use crate::Failure;
 
 /// How long the server may take to become ready.
-const READY_LIMIT: Duration = Duration::from_secs(60);
+const READY_LIMIT: Duration = Duration::from_mins(1);
 /// How long one run may take.
-const RUN_LIMIT: Duration = Duration::from_secs(120);
+const RUN_LIMIT: Duration = Duration::from_mins(2);
 /// How often a run's status is asked for; part of what is measured, so it is short.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 

@@ -157,9 +157,9 @@ mod tests {
             };
             let is_part = member.is_object() && matches!(name.as_str(), "runner" | "tofu");
             if is_part {
-                names(&name, member, out)
+                names(&name, member, out);
             } else {
-                out.push(name)
+                out.push(name);
             }
         }
     }
