@@ -44,7 +44,10 @@ impl FromRequestParts<App> for Own {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, V2Error> {
         let caller = Caller::from_request_parts(parts, app).await?;
         let hidden = || V2Error::not_found("organization");
-        let name: Name = parameter(parts, "organization").await.parse().map_err(|_| hidden())?;
+        let name: Name = parameter(parts, "organization")
+            .await
+            .parse()
+            .map_err(|_| hidden())?;
         let organization = organizations::by_name(&app.store.pool, &name)
             .await?
             .filter(|found| found.id == caller.organization())

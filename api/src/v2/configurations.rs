@@ -52,11 +52,11 @@ pub async fn create(
 }
 
 /// `GET configuration-versions/{configuration}`
-pub async fn read(
-    State(app): State<App>,
-    May(may): May<InConfiguration<RunRead>>,
-) -> Response {
-    respond(StatusCode::OK, &Document::of(resource(&app, &may.configuration)))
+pub async fn read(State(app): State<App>, May(may): May<InConfiguration<RunRead>>) -> Response {
+    respond(
+        StatusCode::OK,
+        &Document::of(resource(&app, &may.configuration)),
+    )
 }
 
 /// `PUT uploads/configurations/{token}`: no credential comes with it. Of a refusal the person sees only
@@ -67,7 +67,10 @@ pub async fn upload(
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
     let hidden = || V2Error::not_found("upload");
-    let path = app.signer.open(PURPOSE, &token, clock::now()).ok_or_else(hidden)?;
+    let path = app
+        .signer
+        .open(PURPOSE, &token, clock::now())
+        .ok_or_else(hidden)?;
     let id = path.subject.parse().map_err(|_| hidden())?;
     let version = configuration_versions::by_id(&app.store.pool, path.organization, id)
         .await?
@@ -147,7 +150,11 @@ fn upload_url(app: &App, version: &ConfigurationVersion) -> String {
         subject: version.id.to_string(),
     };
     let token = app.signer.sign(&path, urls::in_seconds(UPLOAD_SECONDS));
-    urls::api(app, Base::Public, &format!("uploads/configurations/{token}"))
+    urls::api(
+        app,
+        Base::Public,
+        &format!("uploads/configurations/{token}"),
+    )
 }
 
 #[cfg(test)]

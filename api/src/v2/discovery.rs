@@ -25,5 +25,8 @@ pub async fn run_page(
 ) -> Result<Redirect, V2Error> {
     // Parsed, so that nothing but an id goes into the address.
     let run: RunId = run.parse().map_err(|_| V2Error::not_found("run"))?;
-    Ok(Redirect::temporary(&format!("{}/v1/runs/{run}", app.settings.public_url)))
+    Ok(Redirect::temporary(&format!(
+        "{}/v1/runs/{run}",
+        app.settings.public_url
+    )))
 }

@@ -111,7 +111,11 @@ fn sentence(message: &str) -> String {
     let Some(first) = letters.next() else {
         return String::new();
     };
-    let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    let end = if message.ends_with(['.', '!', '?']) {
+        ""
+    } else {
+        "."
+    };
     format!("{}{}{end}", first.to_uppercase(), letters.as_str())
 }
 

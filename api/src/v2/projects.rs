@@ -46,17 +46,18 @@ pub async fn create(
     May(may): May<InOrganization<ProjectWrite>>,
     Body(request): Body<ProjectRequest>,
 ) -> Result<Response, V2Error> {
-    let name: Name = request
-        .data
-        .attributes
-        .name
-        .parse()
-        .map_err(|invalid| V2Error::refused("invalid name", format!("The project: {invalid}.")))?;
+    let name: Name =
+        request.data.attributes.name.parse().map_err(|invalid| {
+            V2Error::refused("invalid name", format!("The project: {invalid}."))
+        })?;
     let id = projects::create(&app.store, &may.caller.command(), &name).await?;
     let project = projects::by_id(&app.store.pool, may.organization.id, id)
         .await?
         .ok_or_else(|| V2Error::not_found("project"))?;
-    Ok(respond(StatusCode::CREATED, &Document::of(resource(&project))))
+    Ok(respond(
+        StatusCode::CREATED,
+        &Document::of(resource(&project)),
+    ))
 }
 
 fn resource(project: &Project) -> ProjectResource {

@@ -37,7 +37,10 @@ pub fn api(app: &App, base: Base, path: &str) -> String {
 
 /// The page of a run, as the client prints it.
 pub fn run_page(app: &App, organization: &str, workspace: &str, run: RunId) -> String {
-    format!("{}/app/{organization}/{workspace}/runs/{run}", app.settings.public_url)
+    format!(
+        "{}/app/{organization}/{workspace}/runs/{run}",
+        app.settings.public_url
+    )
 }
 
 /// A moment so many seconds from now.

@@ -22,9 +22,7 @@ use super::wire::{
     WorkspaceResource, respond,
 };
 use crate::App;
-use crate::auth::{
-    Caller, Denied, InProject, InWorkspace, OrRun, WorkspaceRead, WorkspaceWrite,
-};
+use crate::auth::{Caller, Denied, InProject, InWorkspace, OrRun, WorkspaceRead, WorkspaceWrite};
 
 /// How long a plan of a workspace that is created from here waits for a decision: a week.
 const APPROVAL_SECONDS: u32 = 7 * 24 * 60 * 60;
@@ -36,7 +34,9 @@ pub async fn read(
     State(app): State<App>,
     found: ByName<OrRun<WorkspaceRead>>,
 ) -> Result<Response, V2Error> {
-    let InWorkspace { caller, workspace, .. } = &found.within;
+    let InWorkspace {
+        caller, workspace, ..
+    } = &found.within;
     let resource = resource(&app, caller, &found.organization, workspace).await?;
     Ok(respond(StatusCode::OK, &Document::of(resource)))
 }
@@ -48,7 +48,10 @@ pub async fn resource(
     organization: &Organization,
     workspace: &Workspace,
 ) -> Result<WorkspaceResource, V2Error> {
-    let status = app.views.workspace_status(organization.id, workspace.id).await?;
+    let status = app
+        .views
+        .workspace_status(organization.id, workspace.id)
+        .await?;
     let rights = access::rights(app, caller, workspace).await?;
     let mut resource = workspace_resource(&organization.name, workspace, status.as_ref(), rights);
     let current = status.as_ref().and_then(current_run);
@@ -66,7 +69,10 @@ pub async fn create(
     own: Own,
     Body(request): Body<WorkspaceRequest>,
 ) -> Result<Response, V2Error> {
-    let Own { caller, organization } = own;
+    let Own {
+        caller,
+        organization,
+    } = own;
     let project = project(&app, &caller, request.data.relationships.project.as_ref()).await?;
     let may = InProject::<WorkspaceWrite>::of(&app, caller, project)
         .await
@@ -75,12 +81,9 @@ pub async fn create(
     if tags.is_some_and(|tags| !tags.data.is_empty()) {
         return Err(tags_unsupported());
     }
-    let name: Name = request
-        .data
-        .attributes
-        .name
-        .parse()
-        .map_err(|invalid| V2Error::refused("invalid name", format!("The workspace: {invalid}.")))?;
+    let name: Name = request.data.attributes.name.parse().map_err(|invalid| {
+        V2Error::refused("invalid name", format!("The workspace: {invalid}."))
+    })?;
     let new = NewWorkspace {
         project: may.project.id,
         name,
@@ -119,11 +122,13 @@ async fn project(app: &App, caller: &Caller, named: Option<&Named>) -> Result<Pr
 
 fn not_created(denied: Denied) -> V2Error {
     match denied {
-        Denied::Forbidden { .. } | Denied::NotFound { .. } | Denied::RunToken => V2Error::forbidden(
-            "workspace not created",
-            "There is no such workspace that you can see, and creating one needs the permission workspace:write. Ask an \
+        Denied::Forbidden { .. } | Denied::NotFound { .. } | Denied::RunToken => {
+            V2Error::forbidden(
+                "workspace not created",
+                "There is no such workspace that you can see, and creating one needs the permission workspace:write. Ask an \
              operator or an owner of the organization.",
-        ),
+            )
+        }
         other => other.into(),
     }
 }
@@ -139,7 +144,9 @@ pub async fn change(
     if asked.is_some_and(|asked| asked.parse::<TofuVersion>() != Ok(pinned)) {
         return Err(V2Error::refused(
             "version pinned",
-            format!("The workspace runs OpenTofu {pinned}; change that through the API, not by the version of a terminal."),
+            format!(
+                "The workspace runs OpenTofu {pinned}; change that through the API, not by the version of a terminal."
+            ),
         ));
     }
     let organization = access::organization_of(&app, &may.caller).await?;

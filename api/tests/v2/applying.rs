@@ -14,8 +14,19 @@ use crate::world::World;
 async fn applying(world: &World) -> Leased {
     let run = planned(world).await;
     let approve = format!("{}/api/v2/runs/{run}/actions/apply", world.url);
-    assert_eq!(send("POST", &approve, &world.operator.token, "{}").await.status, 202);
-    assert_eq!(send("POST", &approve, &world.operator.token, "{}").await.status, 202, "again");
+    assert_eq!(
+        send("POST", &approve, &world.operator.token, "{}")
+            .await
+            .status,
+        202
+    );
+    assert_eq!(
+        send("POST", &approve, &world.operator.token, "{}")
+            .await
+            .status,
+        202,
+        "again"
+    );
     world.lease().await
 }
 
@@ -23,8 +34,12 @@ async fn applying(world: &World) -> Leased {
 async fn planned(world: &World) -> String {
     let run = crate::edge::create_run(world, false).await;
     let leased = world.lease().await;
-    world.report(&leased.attempt, &world.planned(b"plan", 1).await).await;
-    world.until(run.parse().unwrap(), Status::AwaitingApproval).await;
+    world
+        .report(&leased.attempt, &world.planned(b"plan", 1).await)
+        .await;
+    world
+        .until(run.parse().unwrap(), Status::AwaitingApproval)
+        .await;
     run
 }
 
@@ -44,12 +59,18 @@ fn state(serial: i64, lineage: &str) -> Vec<u8> {
 }
 
 async fn announce(world: &World, leased: &Leased, body: String) -> Answer {
-    let url = format!("{}/api/v2/workspaces/{}/state-versions", world.url, world.workspace);
+    let url = format!(
+        "{}/api/v2/workspaces/{}/state-versions",
+        world.url, world.workspace
+    );
     send("POST", &url, &leased.run_token, body).await
 }
 
 fn url(answer: &Value, name: &str) -> String {
-    answer["data"]["attributes"][name].as_str().unwrap().to_owned()
+    answer["data"]["attributes"][name]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
@@ -57,25 +78,50 @@ async fn an_applying_run_stages_states_and_reads_its_newest_back(pool: PgPool) {
     let world = World::new(pool).await;
     let leased = applying(&world).await;
     let run = leased.attempt.offer.run.to_string();
-    let current = format!("{}/api/v2/workspaces/{}/current-state-version", world.url, world.workspace);
+    let current = format!(
+        "{}/api/v2/workspaces/{}/current-state-version",
+        world.url, world.workspace
+    );
     let nothing = get(&current, &leased.run_token).await;
     assert_eq!(nothing.status, 404);
     assert_eq!(nothing.headers["x-terraform-snapshot-interval"], "20");
 
     let bytes = state(1, "lin");
     let begun = announce(&world, &leased, announcement(&run, 1, "lin", &bytes)).await;
-    assert_eq!(begun.status, 201, "{}", String::from_utf8_lossy(&begun.body));
+    assert_eq!(
+        begun.status,
+        201,
+        "{}",
+        String::from_utf8_lossy(&begun.body)
+    );
     let begun = begun.json();
-    let again = announce(&world, &leased, announcement(&run, 1, "lin", &bytes)).await.json();
-    assert_eq!(again["data"]["id"], begun["data"]["id"], "the same announcement again");
+    let again = announce(&world, &leased, announcement(&run, 1, "lin", &bytes))
+        .await
+        .json();
+    assert_eq!(
+        again["data"]["id"], begun["data"]["id"],
+        "the same announcement again"
+    );
     for body in [state(2, "lin"), state(1, "other"), b"{}".to_vec()] {
         let put = send("PUT", &url(&begun, "hosted-state-upload-url"), "", body).await;
         assert_eq!(put.status, 409, "other bytes than the announced ones");
     }
     for _ in 0..2 {
-        let put = send("PUT", &url(&begun, "hosted-state-upload-url"), "", bytes.clone()).await;
+        let put = send(
+            "PUT",
+            &url(&begun, "hosted-state-upload-url"),
+            "",
+            bytes.clone(),
+        )
+        .await;
         assert_eq!(put.status, 200);
-        let put = send("PUT", &url(&begun, "hosted-json-state-upload-url"), "", "{}").await;
+        let put = send(
+            "PUT",
+            &url(&begun, "hosted-json-state-upload-url"),
+            "",
+            "{}",
+        )
+        .await;
         assert_eq!(put.status, 200);
     }
 
@@ -85,20 +131,31 @@ async fn an_applying_run_stages_states_and_reads_its_newest_back(pool: PgPool) {
     assert_eq!(read.body, bytes);
     let others = get(&current, &world.operator.token).await;
     assert_eq!(others.status, 404, "staged is not published");
-    let others = get(&url(&own, "hosted-state-download-url"), &world.operator.token).await;
+    let others = get(
+        &url(&own, "hosted-state-download-url"),
+        &world.operator.token,
+    )
+    .await;
     assert_eq!(others.status, 404, "not even by its id");
 
     let next = state(2, "lin");
-    for (serial, lineage, words) in
-        [(2, "other", "another lineage"), (1, "lin", "has 1 already"), (0, "lin", "at least 1")]
-    {
+    for (serial, lineage, words) in [
+        (2, "other", "another lineage"),
+        (1, "lin", "has 1 already"),
+        (0, "lin", "at least 1"),
+    ] {
         let refused = announce(&world, &leased, announcement(&run, serial, lineage, &next)).await;
         assert!(refused.status.is_client_error());
         assert!(refused.refusal().contains(words), "{}", refused.refusal());
     }
     let foreign = announce(&world, &leased, announcement("run-1", 2, "lin", &next)).await;
     assert_eq!(foreign.status, 403);
-    assert_eq!(announce(&world, &leased, announcement(&run, 2, "lin", &next)).await.status, 201);
+    assert_eq!(
+        announce(&world, &leased, announcement(&run, 2, "lin", &next))
+            .await
+            .status,
+        201
+    );
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
@@ -108,12 +165,23 @@ async fn a_planning_run_and_a_person_write_no_state(pool: PgPool) {
     let leased = world.lease().await;
     let refused = announce(&world, &leased, announcement(&run, 1, "lin", b"{}")).await;
     assert_eq!(refused.status, 403);
-    assert!(refused.refusal().contains("a plan does not"), "{}", refused.refusal());
-    let url = format!("{}/api/v2/workspaces/{}/state-versions", world.url, world.workspace);
+    assert!(
+        refused.refusal().contains("a plan does not"),
+        "{}",
+        refused.refusal()
+    );
+    let url = format!(
+        "{}/api/v2/workspaces/{}/state-versions",
+        world.url, world.workspace
+    );
     let body = announcement(&run, 1, "lin", b"{}");
     let refused = send("POST", &url, &world.operator.token, body).await;
     assert_eq!(refused.status, 403);
-    assert!(refused.refusal().contains("written by runs"), "{}", refused.refusal());
+    assert!(
+        refused.refusal().contains("written by runs"),
+        "{}",
+        refused.refusal()
+    );
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
@@ -124,10 +192,21 @@ async fn a_runs_token_opens_its_own_workspace_and_nothing_that_decides(pool: PgP
     let run = crate::edge::create_run(&world, false).await;
     let leased = world.lease().await;
     let base = format!("{}/api/v2", world.url);
-    let own = get(&format!("{base}/organizations/acme/workspaces/net"), &leased.run_token).await;
+    let own = get(
+        &format!("{base}/organizations/acme/workspaces/net"),
+        &leased.run_token,
+    )
+    .await;
     assert_eq!(own.status, 200);
-    let other = get(&format!("{base}/organizations/acme/workspaces/other"), &leased.run_token).await;
-    assert_eq!(other.status, 404, "another workspace of the same organization");
+    let other = get(
+        &format!("{base}/organizations/acme/workspaces/other"),
+        &leased.run_token,
+    )
+    .await;
+    assert_eq!(
+        other.status, 404,
+        "another workspace of the same organization"
+    );
     for path in [
         format!("runs/{run}/actions/apply"),
         format!("runs/{run}/actions/cancel"),
@@ -135,11 +214,19 @@ async fn a_runs_token_opens_its_own_workspace_and_nothing_that_decides(pool: PgP
     ] {
         let body = json!({"data": {"attributes": {"name": "x"}}}).to_string();
         let answer = send("POST", &format!("{base}/{path}"), &leased.run_token, body).await;
-        assert!([403, 404].contains(&answer.status.as_u16()), "{path}: {}", answer.status);
+        assert!(
+            [403, 404].contains(&answer.status.as_u16()),
+            "{path}: {}",
+            answer.status
+        );
     }
     let lock = format!("{base}/workspaces/{}/actions/lock", world.workspace);
     let answer = send("POST", &lock, &leased.run_token, "").await;
-    assert_eq!(answer.json()["data"]["type"], "workspaces", "an answer, and nothing else");
+    assert_eq!(
+        answer.json()["data"]["type"],
+        "workspaces",
+        "an answer, and nothing else"
+    );
     let state: StateVersionId = stackship_store::clock::fresh();
     let unknown = get(&format!("{base}/state-versions/{state}"), &leased.run_token).await;
     assert_eq!(unknown.status, 404);

@@ -23,16 +23,35 @@ fn body(configuration: &str) -> String {
 }
 
 async fn upload(world: &World, speculative: bool) -> String {
-    let url = format!("{}/api/v2/workspaces/{}/configuration-versions", world.url, world.workspace);
+    let url = format!(
+        "{}/api/v2/workspaces/{}/configuration-versions",
+        world.url, world.workspace
+    );
     let body = json!({"data": {"type": "configuration-versions", "attributes": {
         "auto-queue-runs": false, "speculative": speculative, "provisional": false}}});
-    let created = send("POST", &url, &world.operator.token, body.to_string()).await.json();
-    let upload = created["data"]["attributes"]["upload-url"].as_str().unwrap().to_owned();
+    let created = send("POST", &url, &world.operator.token, body.to_string())
+        .await
+        .json();
+    let upload = created["data"]["attributes"]["upload-url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let refused = send("PUT", &upload, "", "not gzip").await;
     assert_eq!(refused.status, 422);
-    assert_eq!(send("PUT", &upload, "", vec![0x1f, 0x8b, 8]).await.status, 200);
-    assert_eq!(send("PUT", &upload, "", vec![0x1f, 0x8b, 8]).await.status, 200, "again");
-    assert_eq!(send("PUT", &upload, "", vec![0x1f, 0x8b, 9]).await.status, 409, "other bytes");
+    assert_eq!(
+        send("PUT", &upload, "", vec![0x1f, 0x8b, 8]).await.status,
+        200
+    );
+    assert_eq!(
+        send("PUT", &upload, "", vec![0x1f, 0x8b, 8]).await.status,
+        200,
+        "again"
+    );
+    assert_eq!(
+        send("PUT", &upload, "", vec![0x1f, 0x8b, 9]).await.status,
+        409,
+        "other bytes"
+    );
     let id = created["data"]["id"].as_str().unwrap().to_owned();
     let read = format!("{}/api/v2/configuration-versions/{id}", world.url);
     let read = get(&read, &world.operator.token).await.json();
@@ -71,15 +90,29 @@ async fn a_runs_document_has_what_the_client_does_not_survive_without(pool: PgPo
     let world = World::new(pool).await;
     let run = create_run(&world, false).await;
     let url = format!("{}/api/v2/runs/{run}", world.url);
-    let plain = get(&format!("{url}?include=task_stages"), &world.reader.token).await.json();
+    let plain = get(&format!("{url}?include=task_stages"), &world.reader.token)
+        .await
+        .json();
     assert!(plain["data"]["attributes"]["actions"].is_object());
     assert!(plain.get("included").is_none());
     for name in ["plan", "apply", "workspace"] {
-        assert!(plain["data"]["relationships"][name]["data"]["id"].is_string(), "{name}");
+        assert!(
+            plain["data"]["relationships"][name]["data"]["id"].is_string(),
+            "{name}"
+        );
     }
-    let with = get(&format!("{url}?include=plan%2Cworkspace"), &world.reader.token).await.json();
-    let kinds: Vec<&str> =
-        with["included"].as_array().unwrap().iter().map(|one| one["type"].as_str().unwrap()).collect();
+    let with = get(
+        &format!("{url}?include=plan%2Cworkspace"),
+        &world.reader.token,
+    )
+    .await
+    .json();
+    let kinds: Vec<&str> = with["included"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["type"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["plans", "workspaces"]);
     let events = get(&format!("{url}/run-events"), &world.reader.token).await;
     assert!(events.json()["data"].is_array());
@@ -94,17 +127,33 @@ async fn a_decision_needs_its_permission_and_its_moment(pool: PgPool) {
     let action = |name: &str| format!("{}/api/v2/runs/{run}/actions/{name}", world.url);
     let early = send("POST", &action("apply"), &world.operator.token, "{}").await;
     assert_eq!(early.status, 409);
-    assert!(early.refusal().contains("not possible"), "{}", early.refusal());
+    assert!(
+        early.refusal().contains("not possible"),
+        "{}",
+        early.refusal()
+    );
     let planner = send("POST", &action("cancel"), &world.planner.token, "{}").await;
     assert_eq!(planner.status, 403);
-    assert!(planner.refusal().contains("run:cancel"), "{}", planner.refusal());
+    assert!(
+        planner.refusal().contains("run:cancel"),
+        "{}",
+        planner.refusal()
+    );
     for _ in 0..2 {
         let canceled = send("POST", &action("cancel"), &world.operator.token, "{}").await;
         assert_eq!(canceled.status, 202);
     }
     world.until(run.parse().unwrap(), Status::Canceled).await;
-    let read = get(&format!("{}/api/v2/runs/{run}", world.url), &world.operator.token).await.json();
-    assert_eq!(read["data"]["attributes"]["status"], "canceled", "never discarded before its plan");
+    let read = get(
+        &format!("{}/api/v2/runs/{run}", world.url),
+        &world.operator.token,
+    )
+    .await
+    .json();
+    assert_eq!(
+        read["data"]["attributes"]["status"], "canceled",
+        "never discarded before its plan"
+    );
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
@@ -116,7 +165,11 @@ async fn the_older_backend_and_tags_are_refused_with_a_text(pool: PgPool) {
     let older = format!("{}/api/v2/runs", world.url);
     let older = send("POST", &older, &world.operator.token, body.to_string()).await;
     assert_eq!(older.status, 422);
-    assert!(older.refusal().contains("cloud block"), "{}", older.refusal());
+    assert!(
+        older.refusal().contains("cloud block"),
+        "{}",
+        older.refusal()
+    );
     let base = format!("{}/api/v2/workspaces/{}", world.url, world.workspace);
     let tags = format!("{base}/relationships/tags");
     let tags = send("POST", &tags, &world.operator.token, "{\"data\":[]}").await;
@@ -124,18 +177,36 @@ async fn the_older_backend_and_tags_are_refused_with_a_text(pool: PgPool) {
     let version = json!({"data": {"attributes": {"terraform-version": "1.11.0"}}}).to_string();
     let version = send("PATCH", &base, &world.operator.token, version).await;
     assert_eq!(version.status, 422);
-    assert!(version.refusal().contains("1.12.6"), "{}", version.refusal());
+    assert!(
+        version.refusal().contains("1.12.6"),
+        "{}",
+        version.refusal()
+    );
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_project_is_found_by_its_name_and_made_by_an_owner_alone(pool: PgPool) {
     let world = World::new(pool).await;
     let url = format!("{}/api/v2/organizations/acme/projects", world.url);
-    let found = get(&format!("{url}?filter%5Bnames%5D=default"), &world.reader.token).await.json();
+    let found = get(
+        &format!("{url}?filter%5Bnames%5D=default"),
+        &world.reader.token,
+    )
+    .await
+    .json();
     assert_eq!(found["data"][0]["id"], world.project.to_string());
-    let none = get(&format!("{url}?filter%5Bnames%5D=none"), &world.reader.token).await.json();
+    let none = get(
+        &format!("{url}?filter%5Bnames%5D=none"),
+        &world.reader.token,
+    )
+    .await
+    .json();
     assert_eq!(none["data"], json!([]));
     let new = json!({"data": {"type": "projects", "attributes": {"name": "new"}}}).to_string();
     let refused = send("POST", &url, &world.operator.token, new).await;
-    assert!(refused.refusal().contains("project:write"), "{}", refused.refusal());
+    assert!(
+        refused.refusal().contains("project:write"),
+        "{}",
+        refused.refusal()
+    );
 }

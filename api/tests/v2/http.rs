@@ -22,7 +22,11 @@ impl Answer {
     pub fn refusal(&self) -> String {
         let errors = self.json();
         let error = &errors["errors"][0];
-        format!("{}: {}", error["title"].as_str().unwrap(), error["detail"].as_str().unwrap())
+        format!(
+            "{}: {}",
+            error["title"].as_str().unwrap(),
+            error["detail"].as_str().unwrap()
+        )
     }
 }
 
@@ -42,7 +46,13 @@ pub async fn send(method: &str, url: &str, token: &str, body: impl Into<Bytes>) 
     Answer {
         status: response.status(),
         headers: response.headers().clone(),
-        body: response.into_body().collect().await.unwrap().to_bytes().to_vec(),
+        body: response
+            .into_body()
+            .collect()
+            .await
+            .unwrap()
+            .to_bytes()
+            .to_vec(),
     }
 }
 

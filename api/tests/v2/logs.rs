@@ -10,9 +10,16 @@ use crate::http::get;
 use crate::world::World;
 
 async fn log_url(world: &World, run: &str, phase: &str, kind: &str) -> String {
-    let url = format!("{}/api/v2/{kind}/{}", world.url, run.replacen("run-", phase, 1));
+    let url = format!(
+        "{}/api/v2/{kind}/{}",
+        world.url,
+        run.replacen("run-", phase, 1)
+    );
     let read = get(&url, &world.reader.token).await.json();
-    read["data"]["attributes"]["log-read-url"].as_str().unwrap().to_owned()
+    read["data"]["attributes"]["log-read-url"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Reads until the end, as the client does: again at once after text.
@@ -34,16 +41,32 @@ async fn a_log_is_followed_to_its_end_without_a_gap_or_a_doubling(pool: PgPool) 
     let leased = world.lease().await;
     let writing = async {
         for sequence in 0..20 {
-            world.log(&leased.attempt, sequence, &format!("line {sequence}\n")).await;
+            world
+                .log(&leased.attempt, sequence, &format!("line {sequence}\n"))
+                .await;
         }
-        world.report(&leased.attempt, &world.planned(b"plan", 1).await).await;
+        world
+            .report(&leased.attempt, &world.planned(b"plan", 1).await)
+            .await;
+        Instant::now()
     };
-    let (log, ()) = tokio::join!(follow(&url), writing);
+    let (log, reported) = tokio::join!(follow(&url), writing);
+    println!("PROBE end after report: {:?}", reported.elapsed());
     let expected: String = (0..20).map(|line| format!("line {line}\n")).collect();
-    assert_eq!(String::from_utf8(log).unwrap(), format!("\u{2}{expected}\u{3}"));
-    let plan = format!("{}/api/v2/plans/{}", world.url, run.replacen("run-", "plan-", 1));
+    assert_eq!(
+        String::from_utf8(log).unwrap(),
+        format!("\u{2}{expected}\u{3}")
+    );
+    let plan = format!(
+        "{}/api/v2/plans/{}",
+        world.url,
+        run.replacen("run-", "plan-", 1)
+    );
     let plan = get(&plan, &world.reader.token).await.json();
-    assert_eq!(plan["data"]["attributes"]["status"], "finished", "for whoever asks after the end");
+    assert_eq!(
+        plan["data"]["attributes"]["status"], "finished",
+        "for whoever asks after the end"
+    );
     let beyond = get(&format!("{url}?limit=65536&offset=100000"), "").await;
     assert_eq!((beyond.status.as_u16(), beyond.body.len()), (200, 0));
     let foreign = get(&format!("{url}x"), "").await;
@@ -73,5 +96,9 @@ async fn the_logs_of_a_run_that_never_started_say_why_and_end(pool: PgPool) {
     let log = String::from_utf8(follow(&plan).await).unwrap();
     assert!(log.contains("canceled"), "{log:?}");
     let log = String::from_utf8(follow(&apply).await).unwrap();
-    assert_eq!(log.lines().count(), 4, "three lines to drop and the end: {log:?}");
+    assert_eq!(
+        log.lines().count(),
+        4,
+        "three lines to drop and the end: {log:?}"
+    );
 }

@@ -29,8 +29,13 @@ impl World {
         let looking = async {
             let mut nudges = self.nudges.subscribe();
             loop {
-                let leased =
-                    leasing::lease(&self.store, self.runner, "local", "linux_amd64", LEASE_SECONDS);
+                let leased = leasing::lease(
+                    &self.store,
+                    self.runner,
+                    "local",
+                    "linux_amd64",
+                    LEASE_SECONDS,
+                );
                 if let Some(leased) = leased.await.unwrap() {
                     return leased;
                 }
@@ -38,7 +43,9 @@ impl World {
                 Nudges::wait(&mut nudges, Topic::Attempts, None, pause).await;
             }
         };
-        tokio::time::timeout(SOON, looking).await.expect("an attempt is offered")
+        tokio::time::timeout(SOON, looking)
+            .await
+            .expect("an attempt is offered")
     }
 
     pub async fn log(&self, attempt: &AttemptRow, sequence: u64, text: &str) {
@@ -51,12 +58,16 @@ impl World {
             Phase::Plan => LogPhase::Plan,
             Phase::Apply => LogPhase::Apply,
         };
-        phase_logs::append(&self.store, attempt.offer.run, phase, chunk).await.unwrap();
+        phase_logs::append(&self.store, attempt.offer.run, phase, chunk)
+            .await
+            .unwrap();
     }
 
     pub async fn report(&self, attempt: &AttemptRow, result: &PhaseResult) {
         let result = serde_json::to_value(result).unwrap();
-        attempts::record_result(&self.store, attempt.id, &result).await.unwrap();
+        attempts::record_result(&self.store, attempt.id, &result)
+            .await
+            .unwrap();
     }
 
     pub async fn store_file(&self, kind: ObjectKind, bytes: &[u8]) -> StoredArtifact {
@@ -102,9 +113,16 @@ impl World {
         assert_eq!(leased.attempt.offer.phase, Phase::Plan);
         let tofu = self.sandbox(&leased).await;
         self.unpack(&leased, &tofu.root()).await;
-        tofu.run(&["init", "-input=false", "-no-color"], "").await.ok();
+        tofu.run(&["init", "-input=false", "-no-color"], "")
+            .await
+            .ok();
         let arguments = [
-            "plan", "-input=false", "-no-color", "-lock=false", "-detailed-exitcode", "-out=plan.bin",
+            "plan",
+            "-input=false",
+            "-no-color",
+            "-lock=false",
+            "-detailed-exitcode",
+            "-out=plan.bin",
         ];
         let ended = tofu.run(&arguments, "").await;
         self.log(&leased.attempt, 0, &ended.text).await;
@@ -146,7 +164,8 @@ impl World {
             errored_state: None,
             sandbox: json!({}),
         };
-        self.report(&leased.attempt, &PhaseResult::Apply { end }).await;
+        self.report(&leased.attempt, &PhaseResult::Apply { end })
+            .await;
     }
 
     /// `tofu` with the environment of a sandbox.
@@ -168,7 +187,12 @@ impl World {
         let object = version.upload.unwrap().object;
         let objects = &self.store.objects;
         let packed = objects
-            .read_to_vec(self.organization, object, ObjectKind::Configuration, BYTES_MAX)
+            .read_to_vec(
+                self.organization,
+                object,
+                ObjectKind::Configuration,
+                BYTES_MAX,
+            )
             .await
             .unwrap();
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&packed[..]));

@@ -79,7 +79,9 @@ impl Terminal {
 
     pub async fn ends(mut self) -> Ended {
         let printed = Arc::clone(&self.printed);
-        let text = tokio::task::spawn_blocking(move || wait(&printed, |_| false)).await.unwrap();
+        let text = tokio::task::spawn_blocking(move || wait(&printed, |_| false))
+            .await
+            .unwrap();
         let status = self.child.wait().unwrap();
         Ended {
             code: i32::try_from(status.exit_code()).ok(),

@@ -59,7 +59,8 @@ impl Tofu {
     /// A directory with a `cloud` block for this workspace, and a credential.
     pub fn new(url: &str, token: &str, workspace: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        let write =
+            |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
         let cloud = format!(
             "terraform {{\n  cloud {{\n    hostname     = \"ship.test\"\n    organization = \"acme\"\n    workspaces {{\n      \
              name = \"{workspace}\"\n    }}\n  }}\n}}\n"
@@ -153,7 +154,10 @@ impl Tofu {
 }
 
 /// Where `make test` has put the release that the repository names.
-#[expect(clippy::disallowed_methods, reason = "a test is told by its environment where tofu is")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test is told by its environment where tofu is"
+)]
 fn binary() -> PathBuf {
     if let Ok(told) = std::env::var("STACKSHIP_TOFU") {
         return PathBuf::from(told);
@@ -162,6 +166,10 @@ fn binary() -> PathBuf {
         .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cache")))
         .expect("a home directory");
     let found = Path::new(&cache).join("stackship/tofu/1.12.6/tofu");
-    assert!(found.exists(), "no tofu at {}: run `make test`", found.display());
+    assert!(
+        found.exists(),
+        "no tofu at {}: run `make test`",
+        found.display()
+    );
     found
 }

@@ -77,8 +77,9 @@ impl World {
                 .await
                 .unwrap();
         let context = origin(boss).within(organization);
-        let project =
-            projects::create(&store, &context, &"default".parse().unwrap()).await.unwrap();
+        let project = projects::create(&store, &context, &"default".parse().unwrap())
+            .await
+            .unwrap();
         let new = NewWorkspace {
             project,
             name: "net".parse().unwrap(),
@@ -91,10 +92,14 @@ impl World {
         let workspace = workspaces::create(&store, &context, &new).await.unwrap();
         let (runner, _) = runners::create(&store, "tester").await.unwrap();
         let elsewhere = user(&store, "mallory").await;
-        let other =
-            organizations::create(&store, &origin(elsewhere), &"umbrella".parse().unwrap(), elsewhere)
-                .await
-                .unwrap();
+        let other = organizations::create(
+            &store,
+            &origin(elsewhere),
+            &"umbrella".parse().unwrap(),
+            elsewhere,
+        )
+        .await
+        .unwrap();
         Self {
             operator: member(&store, boss, organization, "opal", Role::Operator).await,
             planner: member(&store, boss, organization, "pia", Role::Planner).await,
@@ -229,7 +234,9 @@ async fn member(
         user,
         role,
     };
-    grants::grant(store, &origin(by).within(organization), grant).await.unwrap();
+    grants::grant(store, &origin(by).within(organization), grant)
+        .await
+        .unwrap();
     Member {
         token: token(store, by, organization, user).await,
         user,

@@ -44,7 +44,10 @@ impl LogLink {
         Some(Self {
             organization: path.organization,
             run: run.parse().ok()?,
-            phase: Phase::ALL.iter().copied().find(|known| known.as_str() == phase)?,
+            phase: Phase::ALL
+                .iter()
+                .copied()
+                .find(|known| known.as_str() == phase)?,
         })
     }
 }

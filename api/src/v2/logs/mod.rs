@@ -67,7 +67,10 @@ pub async fn read(
 ) -> Result<Response, V2Error> {
     let link = LogLink::open(&app, &token).ok_or_else(|| V2Error::not_found("log"))?;
     let draining = draining.map_or_else(CancellationToken::new, |Extension(draining)| draining.0);
-    let limit = query.limit.unwrap_or(ANSWER_BYTES_MAX).min(ANSWER_BYTES_MAX);
+    let limit = query
+        .limit
+        .unwrap_or(ANSWER_BYTES_MAX)
+        .min(ANSWER_BYTES_MAX);
     let reading = Reading {
         app: &app,
         window: Frame::of(link.phase).window(query.offset, limit),
@@ -80,7 +83,10 @@ pub async fn read(
             Vec::new()
         }),
     };
-    let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "private, no-store")];
+    let headers = [
+        (CONTENT_TYPE, "text/plain; charset=utf-8"),
+        (CACHE_CONTROL, "private, no-store"),
+    ];
     Ok((headers, bytes).into_response())
 }
 
@@ -119,12 +125,22 @@ impl Reading<'_> {
                 deadline = deadline.min(Instant::now() + GATHER_MAX);
             }
             let until = deadline.min(Instant::now() + LOOK_AGAIN_AFTER);
-            moved(&mut nudges, &self.link.run.to_string(), look.is_closed, until).await;
+            moved(
+                &mut nudges,
+                &self.link.run.to_string(),
+                look.is_closed,
+                until,
+            )
+            .await;
         }
     }
 
     async fn look(&self) -> Result<Look, StoreError> {
-        let LogLink { organization, run, phase } = self.link;
+        let LogLink {
+            organization,
+            run,
+            phase,
+        } = self.link;
         let log_phase = match phase {
             Phase::Plan => LogPhase::Plan,
             Phase::Apply => LogPhase::Apply,
@@ -147,7 +163,11 @@ impl Reading<'_> {
     /// Whether nothing will follow. The log's end is told only when the phase is over for whoever asks
     /// next: the client asks at once, and sleeps when it is not.
     async fn is_complete(&self, is_closed: bool) -> bool {
-        let review = self.app.views.review(self.link.organization, self.link.run).await;
+        let review = self
+            .app
+            .views
+            .review(self.link.organization, self.link.run)
+            .await;
         match review {
             Ok(Some(review)) => {
                 is_over(&review, self.link.phase) && (is_closed || ended_long_ago(&review))

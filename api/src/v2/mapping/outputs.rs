@@ -125,8 +125,11 @@ mod tests {
     #[test]
     fn a_sensitive_value_stays_behind_until_it_is_asked_for() {
         let found = outputs(document()).unwrap();
-        let listed: Vec<OutputResource> =
-            found.iter().cloned().map(|output| output.withheld(id(9))).collect();
+        let listed: Vec<OutputResource> = found
+            .iter()
+            .cloned()
+            .map(|output| output.withheld(id(9)))
+            .collect();
         assert!(!serde_json::to_string(&listed).unwrap().contains("hunter2"));
         assert_eq!(listed[0].attributes.kind, "list");
         let (state, number) = parse_output_id(&listed[1].id).unwrap();

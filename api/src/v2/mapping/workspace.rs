@@ -14,7 +14,10 @@ use crate::v2::wire::{
 /// What a caller may do in a workspace, as far as documents tell it. It opens nothing: each call asks
 /// for its own permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each right stands for itself")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each right stands for itself"
+)]
 pub struct Rights {
     /// Change settings.
     pub update: bool,
@@ -135,7 +138,10 @@ mod tests {
             user: id::<UserId>(7),
         });
         assert_eq!(current_run(&status(by_run, vec![waiting])), Some(holding));
-        assert_eq!(current_run(&status(by_person, vec![waiting])), Some(waiting));
+        assert_eq!(
+            current_run(&status(by_person, vec![waiting])),
+            Some(waiting)
+        );
         assert_eq!(current_run(&status(None, vec![waiting])), Some(waiting));
         assert_eq!(current_run(&status(None, vec![])), None);
     }
@@ -146,7 +152,10 @@ mod tests {
         assert!(planner.can_queue_run && planner.can_queue_apply && !planner.can_update);
         for role in Role::ALL {
             let may = Rights::of(Some(role)).permissions();
-            assert!(!may.can_lock && !may.can_queue_destroy && !may.can_destroy, "{role}");
+            assert!(
+                !may.can_lock && !may.can_queue_destroy && !may.can_destroy,
+                "{role}"
+            );
         }
         assert_eq!(Rights::of(None), Rights::default());
     }

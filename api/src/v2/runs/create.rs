@@ -38,7 +38,9 @@ pub async fn create(
 ) -> Result<Response, V2Error> {
     let (attributes, relationships) = (request.data.attributes, request.data.relationships);
     let (may, configuration) = source(&app, caller, &relationships).await?;
-    let integration = headers.get(INTEGRATION).and_then(|value| value.to_str().ok());
+    let integration = headers
+        .get(INTEGRATION)
+        .and_then(|value| value.to_str().ok());
     check(integration, &attributes)?;
     let request = RunRequest {
         organization: may.workspace.organization,
@@ -66,7 +68,10 @@ pub async fn create(
         review: &review,
         rights,
     };
-    Ok(respond(StatusCode::CREATED, &Document::of(run_resource(view))))
+    Ok(respond(
+        StatusCode::CREATED,
+        &Document::of(run_resource(view)),
+    ))
 }
 
 /// The source that the request names, and the right to make a run of it in its workspace.
@@ -77,7 +82,10 @@ async fn source(
 ) -> Result<(InWorkspace<RunCreate>, ConfigurationVersion), V2Error> {
     let hidden = || V2Error::not_found("configuration version");
     let id = Named::id(named.configuration_version.as_ref()).ok_or_else(|| {
-        V2Error::refused(REFUSED, "Name the run's configuration version: upload one first.")
+        V2Error::refused(
+            REFUSED,
+            "Name the run's configuration version: upload one first.",
+        )
     })?;
     let id: ConfigurationVersionId = id.parse().map_err(|_| hidden())?;
     let found = configuration_versions::by_id(&app.store.pool, caller.organization(), id)
@@ -195,8 +203,16 @@ mod tests {
     fn automatic_apply_and_destroy_are_left_to_the_machine_and_said_here() {
         let automatic = asked(serde_json::json!({"auto-apply": true, "is-destroy": true}));
         assert_eq!(check(Some(CLOUD), &automatic), Ok(()));
-        assert!(refusal(CreateError::AutoApply).detail.contains("without -auto-approve"));
-        assert!(refusal(CreateError::Destroy).detail.contains("Destroy mode is not supported"));
+        assert!(
+            refusal(CreateError::AutoApply)
+                .detail
+                .contains("without -auto-approve")
+        );
+        assert!(
+            refusal(CreateError::Destroy)
+                .detail
+                .contains("Destroy mode is not supported")
+        );
     }
 
     #[test]

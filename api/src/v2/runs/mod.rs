@@ -23,15 +23,13 @@ async fn review_after(
     run: RunId,
     sequence: i64,
 ) -> Result<RunReview, V2Error> {
-    app.waiter.wait_run(run, sequence, READ_YOUR_WRITES_LIMIT).await?;
+    app.waiter
+        .wait_run(run, sequence, READ_YOUR_WRITES_LIMIT)
+        .await?;
     review(app, organization, run).await
 }
 
-async fn review(
-    app: &App,
-    organization: OrganizationId,
-    run: RunId,
-) -> Result<RunReview, V2Error> {
+async fn review(app: &App, organization: OrganizationId, run: RunId) -> Result<RunReview, V2Error> {
     if let Some(review) = app.views.review(organization, run).await? {
         return Ok(review);
     }

@@ -47,10 +47,14 @@ pub async fn read(
             "workspace" => {
                 let organization = access::organization_of(&app, &may.caller).await?;
                 let name = &organization.name;
-                let status =
-                    app.views.workspace_status(organization.id, may.workspace.id).await?;
+                let status = app
+                    .views
+                    .workspace_status(organization.id, may.workspace.id)
+                    .await?;
                 let workspace = workspace_resource(name, &may.workspace, status.as_ref(), rights);
-                document.included.push(Included::Workspace(Box::new(workspace)));
+                document
+                    .included
+                    .push(Included::Workspace(Box::new(workspace)));
             }
             _ => {}
         }
@@ -59,10 +63,7 @@ pub async fn read(
 }
 
 /// `GET plans/{plan}`
-pub async fn read_plan(
-    State(app): State<App>,
-    OfPlan(may): OfPlan,
-) -> Result<Response, V2Error> {
+pub async fn read_plan(State(app): State<App>, OfPlan(may): OfPlan) -> Result<Response, V2Error> {
     let review = review(&app, may.run.organization, may.run.id).await?;
     Ok(respond(StatusCode::OK, &Document::of(plan(&app, &review))))
 }

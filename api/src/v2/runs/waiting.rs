@@ -53,7 +53,10 @@ struct Notice {
 /// Who has to be done before this run begins.
 async fn waits_for(app: &App, may: &InRun<RunRead>) -> Result<Option<Notice>, V2Error> {
     let (organization, workspace) = (may.run.organization, &may.workspace);
-    let status = app.views.workspace_status(organization, workspace.id).await?;
+    let status = app
+        .views
+        .workspace_status(organization, workspace.id)
+        .await?;
     let Some(lock) = status.and_then(|status| status.lock) else {
         return Ok(None);
     };
@@ -63,13 +66,21 @@ async fn waits_for(app: &App, may: &InRun<RunRead>) -> Result<Option<Notice>, V2
             let name = access::organization_of(app, &may.caller).await?.name;
             let page = urls::run_page(app, name.as_str(), workspace.name.as_str(), run);
             let holding = app.views.review(organization, run).await?;
-            format!("Waits for {run}, {}. See {page}", holding.as_ref().map_or_else(working, doing))
+            format!(
+                "Waits for {run}, {}. See {page}",
+                holding.as_ref().map_or_else(working, doing)
+            )
         }
         Holder::User { user } => {
             let names = users::display_names(&app.store.pool, &[user]).await?;
             let name = names.get(&user).map_or("somebody", String::as_str);
-            let why = lock.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-            format!("Waits for the workspace's lock, which {name} holds since {}{why}.", lock.since)
+            let why = lock
+                .reason
+                .map_or_else(String::new, |reason| format!(" ({reason})"));
+            format!(
+                "Waits for the workspace's lock, which {name} holds since {}{why}.",
+                lock.since
+            )
         }
     };
     Ok(Some(Notice {
@@ -89,7 +100,9 @@ fn doing(holding: &RunReview) -> String {
         Status::AwaitingApproval => format!("which awaits approval since {since}"),
         Status::OverrideRequired => format!("which awaits a policy override since {since}"),
         Status::RecoveryRequired => format!("which an operator has to recover since {since}"),
-        Status::Planning | Status::Planned | Status::PolicyChecking => "which is planning".to_owned(),
+        Status::Planning | Status::Planned | Status::PolicyChecking => {
+            "which is planning".to_owned()
+        }
         Status::Approved | Status::Applying => "which is applying".to_owned(),
         Status::Queued
         | Status::Canceling

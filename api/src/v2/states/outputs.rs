@@ -23,7 +23,10 @@ pub async fn current_outputs(
         None => Vec::new(),
         Some(row) => {
             let found = stored(&app, &row).await?;
-            found.into_iter().map(|output| output.withheld(row.id)).collect()
+            found
+                .into_iter()
+                .map(|output| output.withheld(row.id))
+                .collect()
         }
     };
     Ok(respond(StatusCode::OK, &Document::list(listed)))
@@ -43,13 +46,20 @@ pub async fn one_output(
         .ok_or_else(hidden)?;
     let workspace = row.workspace.to_string();
     let seen = InWorkspace::<OrRun<WorkspaceRead>>::find(&app, caller, &workspace).await?;
-    let output = stored(&app, &row).await?.into_iter().nth(number).ok_or_else(hidden)?;
+    let output = stored(&app, &row)
+        .await?
+        .into_iter()
+        .nth(number)
+        .ok_or_else(hidden)?;
     if output.is_sensitive() {
         InWorkspace::<OrRun<StateRead>>::find(&app, seen.caller, &workspace)
             .await
             .map_err(withheld)?;
     }
-    Ok(respond(StatusCode::OK, &Document::of(output.in_clear(state))))
+    Ok(respond(
+        StatusCode::OK,
+        &Document::of(output.in_clear(state)),
+    ))
 }
 
 fn withheld(denied: Denied) -> V2Error {

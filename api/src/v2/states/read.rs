@@ -23,11 +23,11 @@ pub async fn current(
     State(app): State<App>,
     reached: Reached<StateRead>,
 ) -> Result<Response, V2Error> {
-    let InWorkspace { caller, workspace, .. } = &reached.0;
+    let InWorkspace {
+        caller, workspace, ..
+    } = &reached.0;
     let staged = match &caller.principal {
-        Principal::Run(run) => {
-            states::newest_staged(&app.store, run.organization, run.run).await?
-        }
+        Principal::Run(run) => states::newest_staged(&app.store, run.organization, run.run).await?,
         Principal::User(_) => None,
     };
     let found = match staged {
@@ -56,8 +56,10 @@ impl FromRequestParts<App> for Readable {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, V2Error> {
         let hidden = || V2Error::not_found("state version");
         let caller = Caller::from_request_parts(parts, app).await?;
-        let id: StateVersionId =
-            parameter(parts, "state").await.parse().map_err(|_| hidden())?;
+        let id: StateVersionId = parameter(parts, "state")
+            .await
+            .parse()
+            .map_err(|_| hidden())?;
         let row = states::by_id(&app.store, caller.organization(), id)
             .await?
             .ok_or_else(hidden)?;
@@ -82,10 +84,7 @@ pub async fn read(State(app): State<App>, readable: Readable) -> Response {
 }
 
 /// `GET state-versions/{state}/download`: the exact bytes, with the caller's credential.
-pub async fn download(
-    State(app): State<App>,
-    readable: Readable,
-) -> Result<Response, V2Error> {
+pub async fn download(State(app): State<App>, readable: Readable) -> Result<Response, V2Error> {
     let reader = states::reader(&app.store, &readable.row)
         .await?
         .ok_or_else(|| V2Error::not_found("state version"))?;

@@ -56,7 +56,8 @@ impl Token {
     fn take<T: DeserializeOwned>(&mut self) -> Option<T> {
         let token = std::mem::take(self);
         let fits = !token.is_too_long && !token.bytes.is_empty();
-        fits.then(|| serde_json::from_slice(&token.bytes).ok()).flatten()
+        fits.then(|| serde_json::from_slice(&token.bytes).ok())
+            .flatten()
     }
 }
 
@@ -190,7 +191,8 @@ mod tests {
 
     #[test]
     fn both_members_are_found_in_every_form_of_a_state() {
-        let compact = r#"{"version":4,"serial":3,"lineage":"c0-1","outputs":{"serial":{"value":9}}}"#;
+        let compact =
+            r#"{"version":4,"serial":3,"lineage":"c0-1","outputs":{"serial":{"value":9}}}"#;
         assert_eq!(scan(compact), identity(3, "c0-1"));
         let pretty = "{\n  \"lineage\": \"a\\\"b\",\n  \"serial\": 12\n}\n";
         assert_eq!(scan(pretty), identity(12, "a\"b"));

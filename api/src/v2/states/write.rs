@@ -16,10 +16,10 @@ use md5::{Digest as _, Md5};
 use stackship_domain::ids::{AttemptId, StateVersionId};
 use stackship_domain::run::Phase;
 use stackship_store::attempts::RunPrincipal;
+use stackship_store::clock;
 use stackship_store::states::{
     self, NewState, OUTPUTS_BYTES_MAX, PutError, StateStatus, StateVersionRow,
 };
-use stackship_store::clock;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::scan::{Identity, Scanner};
@@ -53,7 +53,10 @@ pub async fn begin(
 ) -> Result<Response, V2Error> {
     let run = writer.run;
     if Named::id(request.data.relationships.run.as_ref()) != Some(run.run.to_string().as_str()) {
-        return Err(V2Error::forbidden(REFUSED, format!("Only {} may write state now.", run.run)));
+        return Err(V2Error::forbidden(
+            REFUSED,
+            format!("Only {} may write state now.", run.run),
+        ));
     }
     let announced = request.data.attributes;
     let outputs = check(&announced)?;
@@ -67,7 +70,8 @@ pub async fn begin(
     };
     let row = states::begin(&app.store, new).await?;
     let mut resource = resource(&app, Base::Gateway, &row);
-    resource.attributes.hosted_state_upload_url = Some(upload_url(&app, RAW, "states", run, row.id));
+    resource.attributes.hosted_state_upload_url =
+        Some(upload_url(&app, RAW, "states", run, row.id));
     resource.attributes.hosted_json_state_upload_url =
         Some(upload_url(&app, JSON, "json-states", run, row.id));
     let response = respond(StatusCode::CREATED, &Document::of(resource));
@@ -124,7 +128,10 @@ fn is_successor(
     if announced.lineage != predecessor.lineage {
         return Err(V2Error::conflict(
             REFUSED,
-            format!("The state has another lineage than {}, which it must follow.", predecessor.id),
+            format!(
+                "The state has another lineage than {}, which it must follow.",
+                predecessor.id
+            ),
         ));
     }
     let is_same = predecessor.run == run.run
@@ -177,7 +184,9 @@ pub async fn put_raw(
         return Ok(StatusCode::OK);
     }
     let check = async move |row: &StateVersionRow| is_announced(&seen, row);
-    states::stage(&app.store, run, row.id, tee, check).await.map_err(refusal)?;
+    states::stage(&app.store, run, row.id, tee, check)
+        .await
+        .map_err(refusal)?;
     Ok(StatusCode::OK)
 }
 
@@ -202,7 +211,10 @@ async fn announced(
     token: &str,
 ) -> Result<(RunPrincipal, StateVersionRow), V2Error> {
     let hidden = || V2Error::not_found("upload");
-    let path = app.signer.open(purpose, token, clock::now()).ok_or_else(hidden)?;
+    let path = app
+        .signer
+        .open(purpose, token, clock::now())
+        .ok_or_else(hidden)?;
     let (state, attempt) = path.subject.split_once(' ').ok_or_else(hidden)?;
     let state: StateVersionId = state.parse().map_err(|_| hidden())?;
     let attempt: AttemptId = attempt.parse().map_err(|_| hidden())?;

@@ -76,7 +76,11 @@ mod tests {
             organization: id(1),
             token: id(2),
         });
-        for principal in [person, run(Phase::Plan, Some(fence())), run(Phase::Apply, None)] {
+        for principal in [
+            person,
+            run(Phase::Plan, Some(fence())),
+            run(Phase::Apply, None),
+        ] {
             let refused = allowed(&principal).unwrap_err();
             assert_eq!(refused.status, StatusCode::FORBIDDEN, "{principal:?}");
             assert!(!refused.detail.is_empty());

@@ -21,9 +21,11 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = V2Error;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, V2Error> {
-        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| {
-            V2Error::new(rejection.status(), "unreadable body", rejection.body_text())
-        })?;
+        let bytes = Bytes::from_request(request, app)
+            .await
+            .map_err(|rejection| {
+                V2Error::new(rejection.status(), "unreadable body", rejection.body_text())
+            })?;
         let parsed = serde_json::from_slice(&bytes).map_err(|error| {
             let detail = format!("The request is not the document this call takes: {error}.");
             V2Error::new(StatusCode::BAD_REQUEST, "invalid document", detail)

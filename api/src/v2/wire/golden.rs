@@ -1,8 +1,10 @@
 //! One golden file for every document that leaves this edge. A run's is beside its mapping.
 
 use serde_json::{Value, json};
+use stackship_domain::ids::{
+    ConfigurationVersionId, ProjectId, RunId, StateVersionId, WorkspaceId,
+};
 use stackship_domain::run::samples::{at, id};
-use stackship_domain::ids::{ConfigurationVersionId, ProjectId, RunId, StateVersionId, WorkspaceId};
 use stackship_domain::{Role, TofuVersion};
 use stackship_store::records::workspaces::Workspace;
 
@@ -51,11 +53,19 @@ fn workspace() -> Workspace {
 
 #[test]
 fn entitlements_capacity_and_project() {
-    let entitlements =
-        EntitlementResource::plain(Kind::EntitlementSets, "org-1", EntitlementAttributes::OFFERED);
-    let capacity = CapacityAttributes { pending: 2, running: 1 };
+    let entitlements = EntitlementResource::plain(
+        Kind::EntitlementSets,
+        "org-1",
+        EntitlementAttributes::OFFERED,
+    );
+    let capacity = CapacityAttributes {
+        pending: 2,
+        running: 1,
+    };
     let capacity = CapacityResource::plain(Kind::OrganizationCapacity, "acme", capacity);
-    let project = ProjectAttributes { name: "default".to_owned() };
+    let project = ProjectAttributes {
+        name: "default".to_owned(),
+    };
     let project = ProjectResource::plain(Kind::Projects, id::<ProjectId>(2), project);
     insta::assert_json_snapshot!([
         document(&Document::of(entitlements)),
@@ -69,7 +79,12 @@ fn a_workspace() {
     let name = "acme".parse().unwrap();
     let rights = Rights::of(Some(Role::Operator));
     let mut resource = workspace_resource(&name, &workspace(), None, rights);
-    assert!(document(&resource)["relationships"].get("current-run").is_none(), "as included");
+    assert!(
+        document(&resource)["relationships"]
+            .get("current-run")
+            .is_none(),
+        "as included"
+    );
     resource.relationships.current_run = Some(ToOne::to(Kind::Runs, id::<RunId>(42)));
     insta::assert_json_snapshot!(document(&Document::of(resource)));
 }
@@ -125,10 +140,26 @@ fn a_plan_an_apply_a_notice_and_a_listed_run() {
         position_in_queue: 2,
     };
     insta::assert_json_snapshot!([
-        document(&Document::of(PlanResource::plain(Kind::Plans, "plan-1", plan))),
-        document(&Document::of(ApplyResource::plain(Kind::Applies, "apply-1", apply))),
-        document(&Document::list(vec![RunEventResource::plain(Kind::RunEvents, "re-1", notice)])),
-        document(&Document::list(vec![ListedRun::plain(Kind::Runs, "run-1", listed)])),
+        document(&Document::of(PlanResource::plain(
+            Kind::Plans,
+            "plan-1",
+            plan
+        ))),
+        document(&Document::of(ApplyResource::plain(
+            Kind::Applies,
+            "apply-1",
+            apply
+        ))),
+        document(&Document::list(vec![RunEventResource::plain(
+            Kind::RunEvents,
+            "re-1",
+            notice
+        )])),
+        document(&Document::list(vec![ListedRun::plain(
+            Kind::Runs,
+            "run-1",
+            listed
+        )])),
     ]);
 }
 
@@ -146,13 +177,18 @@ fn a_state_version_and_its_outputs() {
             hosted_state_upload_url: Some("http://gateway/u".to_owned()),
             hosted_json_state_upload_url: Some("http://gateway/j".to_owned()),
         },
-        relationships: StateRelationships { run: ToOne::to(Kind::Runs, id::<RunId>(42)) },
+        relationships: StateRelationships {
+            run: ToOne::to(Kind::Runs, id::<RunId>(42)),
+        },
     };
     let stored = json!({
         "names": {"sensitive": false, "type": ["list", "string"], "value": ["a", "b"]},
         "password": {"sensitive": true, "type": "string", "value": "hunter2"},
     });
-    let listed = outputs(stored).unwrap().into_iter().map(|output| output.withheld(state));
+    let listed = outputs(stored)
+        .unwrap()
+        .into_iter()
+        .map(|output| output.withheld(state));
     insta::assert_json_snapshot!([
         document(&Document::of(resource)),
         document(&Document::list(listed.collect())),
@@ -171,7 +207,10 @@ fn requests_of_the_client_are_understood() {
     let change: WorkspaceChangeRequest = serde_json::from_value(json!({"data": {
         "type": "workspaces", "attributes": {"terraform-version": "1.12.6"}}}))
     .unwrap();
-    assert_eq!(change.data.attributes.terraform_version.as_deref(), Some("1.12.6"));
+    assert_eq!(
+        change.data.attributes.terraform_version.as_deref(),
+        Some("1.12.6")
+    );
     let create: WorkspaceRequest = serde_json::from_value(json!({"data": {
         "type": "workspaces", "attributes": {"name": "net"}, "relationships": {
         "tags": {"data": [{"type": "tags", "attributes": {"name": "app"}}]}}}}))

@@ -11,7 +11,10 @@ pub type EntitlementResource = Resource<EntitlementAttributes>;
 /// run on the person's own machine.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::struct_excessive_bools, reason = "the wire has one switch a feature")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the wire has one switch a feature"
+)]
 pub struct EntitlementAttributes {
     /// Runs execute here.
     pub operations: bool,

@@ -11,7 +11,10 @@ pub type RunResource = Resource<RunAttributes, RunRelationships>;
 /// What a run says of itself.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::struct_excessive_bools, reason = "the wire has one switch a feature")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the wire has one switch a feature"
+)]
 pub struct RunAttributes {
     /// Where it stands, in the client's words.
     pub status: &'static str,
@@ -47,7 +50,10 @@ pub struct RunAttributes {
 /// What may be done to a run now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::struct_excessive_bools, reason = "the wire has one switch an action")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the wire has one switch an action"
+)]
 pub struct ActionFlags {
     /// It can be stopped.
     pub is_cancelable: bool,
@@ -62,7 +68,10 @@ pub struct ActionFlags {
 /// What the caller may do to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::struct_excessive_bools, reason = "the wire has one switch a right")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the wire has one switch a right"
+)]
 pub struct RunPermissions {
     /// Approve it.
     pub can_apply: bool,

@@ -11,7 +11,10 @@ pub type WorkspaceResource = Resource<WorkspaceAttributes, WorkspaceRelationship
 /// What a workspace says of itself.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::struct_excessive_bools, reason = "the wire has one switch a feature")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the wire has one switch a feature"
+)]
 pub struct WorkspaceAttributes {
     /// Its name.
     pub name: String,
@@ -58,7 +61,10 @@ pub struct WorkspaceActions {
 /// What the caller may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::struct_excessive_bools, reason = "the wire has one switch a right")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the wire has one switch a right"
+)]
 pub struct WorkspacePermissions {
     /// Change its settings.
     pub can_update: bool,

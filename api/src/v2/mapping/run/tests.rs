@@ -58,7 +58,11 @@ fn asked() -> Vec<Event> {
         binding,
         expires_at: at(1_000),
     };
-    let policy = vec![Event::PolicyCheckStarted, evaluated(PolicyOutcome::Pass), request];
+    let policy = vec![
+        Event::PolicyCheckStarted,
+        evaluated(PolicyOutcome::Pass),
+        request,
+    ];
     [planned(samples::plan()), policy].concat()
 }
 
@@ -123,46 +127,85 @@ fn every_way() -> Vec<(&'static str, RunReview)> {
     vec![
         ("queued behind another", run(vec![])),
         ("sandbox starting", run(vec![granted()])),
-        ("speculative, sandbox starting", review(samples::speculative_facts(), vec![])),
+        (
+            "speculative, sandbox starting",
+            review(samples::speculative_facts(), vec![]),
+        ),
         ("planning", run(planning())),
         ("plan lost, to be tried again", run(then(planning(), lost))),
         ("canceling the plan", run(then(planning(), asked_to_stop()))),
         ("planned, policy not begun", run(planned(samples::plan()))),
-        ("policy being evaluated", run(then(planned(samples::plan()), Event::PolicyCheckStarted))),
+        (
+            "policy being evaluated",
+            run(then(planned(samples::plan()), Event::PolicyCheckStarted)),
+        ),
         (
             "soft failure",
-            run(then(planned(samples::plan()), evaluated(PolicyOutcome::SoftFailed))),
+            run(then(
+                planned(samples::plan()),
+                evaluated(PolicyOutcome::SoftFailed),
+            )),
         ),
         ("awaiting approval", run(asked())),
         ("approved", run(approved())),
         ("applying", run(applying())),
-        ("canceling the apply", run(then(applying(), asked_to_stop()))),
+        (
+            "canceling the apply",
+            run(then(applying(), asked_to_stop())),
+        ),
         (
             "applied",
-            run(then(applying(), Event::ApplySucceeded { publication: samples::publication() })),
+            run(then(
+                applying(),
+                Event::ApplySucceeded {
+                    publication: samples::publication(),
+                },
+            )),
         ),
         ("apply failed", run(then(applying(), failed_apply))),
         (
             "apply in doubt",
-            run(then(applying(), Event::RecoveryRequired { doubt: samples::doubt() })),
+            run(then(
+                applying(),
+                Event::RecoveryRequired {
+                    doubt: samples::doubt(),
+                },
+            )),
         ),
         (
             "no changes",
             run([
-                planned(PlanRecord { changes: PlanChanges::None, ..samples::plan() }),
-                vec![evaluated(PolicyOutcome::Pass), Event::RunFinishedWithoutChanges],
+                planned(PlanRecord {
+                    changes: PlanChanges::None,
+                    ..samples::plan()
+                }),
+                vec![
+                    evaluated(PolicyOutcome::Pass),
+                    Event::RunFinishedWithoutChanges,
+                ],
             ]
             .concat()),
         ),
         (
             "plan failed",
-            run(then(planning(), Event::PlanFailed { failure: samples::failure() })),
+            run(then(
+                planning(),
+                Event::PlanFailed {
+                    failure: samples::failure(),
+                },
+            )),
         ),
         ("discarded at the prompt", run(then(asked(), discarded))),
-        ("expired at the prompt", run(then(asked(), Event::ApprovalExpired { at: at(99) }))),
+        (
+            "expired at the prompt",
+            run(then(asked(), Event::ApprovalExpired { at: at(99) })),
+        ),
         ("canceled at the prompt", run(then(asked(), canceled()))),
         ("superseded at the prompt", run(then(asked(), superseded()))),
-        ("canceled after the approval", run(then(approved(), canceled()))),
+        (
+            "canceled after the approval",
+            run(then(approved(), canceled())),
+        ),
         ("canceled while queued", run(vec![canceled()])),
         ("canceled while planning", run(then(planning(), canceled()))),
         ("superseded while queued", run(vec![superseded()])),
@@ -180,7 +223,10 @@ fn every_way_a_run_can_stand_in_the_clients_words() {
                 (flags.is_confirmable, "confirm"),
                 (flags.is_discardable, "discard"),
             ];
-            let can: Vec<&str> = can.iter().filter_map(|(is, word)| is.then_some(*word)).collect();
+            let can: Vec<&str> = can
+                .iter()
+                .filter_map(|(is, word)| is.then_some(*word))
+                .collect();
             format!(
                 "{name:32} run {:21} plan {:9} apply {:12} changes {:5} {}",
                 run_status(review),
@@ -202,7 +248,10 @@ fn a_plan_is_over_only_when_the_decision_can_be_seen() {
         if plan_status(&review) == "finished" && has_changes(&review) && review.ended.is_none() {
             let flags = actions(review.status);
             let is_decidable = flags.is_confirmable || review.approval.decision.is_some();
-            assert!(is_decidable || review.status == Status::OverrideRequired, "{name}");
+            assert!(
+                is_decidable || review.status == Status::OverrideRequired,
+                "{name}"
+            );
         }
     }
 }
@@ -212,7 +261,10 @@ fn whoever_leaves_the_prompt_is_discarded_or_has_an_apply_that_ends() {
     for (name, review) in every_way() {
         let is_answered = review.approval.decision.is_some() && review.ended.is_some();
         if is_answered && run_status(&review) != "discarded" {
-            assert!(is_over(&review, Phase::Apply), "{name}: the client would wait for ever");
+            assert!(
+                is_over(&review, Phase::Apply),
+                "{name}: the client would wait for ever"
+            );
         }
     }
 }
@@ -222,7 +274,10 @@ fn a_run_that_ends_before_the_question_or_after_a_yes_is_never_discarded() {
     for (name, review) in every_way() {
         if run_status(&review) == "discarded" {
             let asked = review.approval.request.is_some();
-            assert!(asked && actions(review.status) == ActionFlags::default(), "{name}");
+            assert!(
+                asked && actions(review.status) == ActionFlags::default(),
+                "{name}"
+            );
             assert!(turned_down(&review), "{name}: `tofu apply` would exit 0");
         }
     }
@@ -230,8 +285,14 @@ fn a_run_that_ends_before_the_question_or_after_a_yes_is_never_discarded() {
 
 #[test]
 fn an_ended_run_has_no_phase_that_goes_on() {
-    for (name, review) in every_way().into_iter().filter(|(_, review)| review.ended.is_some()) {
-        assert!(is_over(&review, Phase::Plan) && is_over(&review, Phase::Apply), "{name}");
+    for (name, review) in every_way()
+        .into_iter()
+        .filter(|(_, review)| review.ended.is_some())
+    {
+        assert!(
+            is_over(&review, Phase::Plan) && is_over(&review, Phase::Apply),
+            "{name}"
+        );
     }
 }
 
@@ -239,7 +300,10 @@ fn an_ended_run_has_no_phase_that_goes_on() {
 fn a_run_as_a_document() {
     let review = review(samples::facts(), asked());
     let rights = Rights::of(Some(stackship_domain::Role::Operator));
-    let view = RunView { review: &review, rights };
+    let view = RunView {
+        review: &review,
+        rights,
+    };
     assert_eq!(review.facts.created_by, Actor::User(id(6)));
     insta::assert_json_snapshot!(run_resource(view));
 }
