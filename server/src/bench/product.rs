@@ -36,8 +36,8 @@ pub struct Taken {
     pub to_plan: Duration,
     /// The plan phase.
     pub plan: Duration,
-    /// From the plan's end to the question.
-    pub to_question: Duration,
+    /// From the plan's end over the policy check and the question to the approval.
+    pub to_approval: Duration,
     /// From the approval to the apply's start.
     pub to_apply: Duration,
     /// The apply phase.
@@ -250,7 +250,6 @@ fn taken(whole: Duration, run: &Value) -> Result<Taken, Failure> {
         at(&run["plan"]["started_at"])?,
         at(&run["plan"]["ended_at"])?,
     );
-    let asked = at(&run["policy"]["ended_at"])?;
     let approved = at(&run["approval"]["decision"]["at"])?;
     let (apply_start, apply_end) = (
         at(&run["apply"]["started_at"])?,
@@ -265,7 +264,7 @@ fn taken(whole: Duration, run: &Value) -> Result<Taken, Failure> {
         whole,
         to_plan: between(created, plan_start),
         plan: between(plan_start, plan_end),
-        to_question: between(plan_end, asked),
+        to_approval: between(plan_end, approved),
         to_apply: between(approved, apply_start),
         apply: between(apply_start, apply_end),
     })

@@ -40,8 +40,8 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
         seconds("created to plan started", &of(|taken| taken.to_plan), None),
         seconds("plan phase", &of(|taken| taken.plan), None),
         seconds(
-            "plan ended to approval asked",
-            &of(|taken| taken.to_question),
+            "plan ended to approved",
+            &of(|taken| taken.to_approval),
             None,
         ),
         seconds(
