@@ -5,6 +5,9 @@
 //! die between any two commits; a person may decide at any time. What the store and the runners
 //! promise in return is listed in [`rules::Rules`], and each promise is broken once, to see that the
 //! exploration finds out.
+//!
+//! Left out, because it ends a run without touching the workspace like other ends that are here:
+//! failed plans, plans without changes, denials. Left out, because no run is involved: locks by hand.
 
 mod arena;
 mod asks;
@@ -26,7 +29,7 @@ use self::system::System;
 const TWO_APPLIES: [RunKind; 2] = [RunKind::PlanAndApply, RunKind::PlanAndApply];
 const ONE_SPECULATIVE: [RunKind; 2] = [RunKind::PlanAndApply, RunKind::Speculative];
 /// More than the worlds here have; a rule that makes one grow without bound fails instead of running on.
-const STATES_MAX: usize = 12_000_000;
+const STATES_MAX: usize = 3_000_000;
 
 fn explore<R: Rules>(kinds: [RunKind; 2]) -> impl Checker<System<R>> {
     System::<R>::new(kinds)
@@ -36,25 +39,25 @@ fn explore<R: Rules>(kinds: [RunKind; 2]) -> impl Checker<System<R>> {
         .join()
 }
 
-/// Every promise holds in every state, and everything that should be possible is.
-fn holds(kinds: [RunKind; 2]) {
+/// Every promise holds in every state, and everything that should be possible is. The number of
+/// states is part of the snapshot: a world that suddenly shrinks has stopped trying something.
+fn unique_states(kinds: [RunKind; 2]) -> usize {
     let checker = explore::<AsDesigned>(kinds);
-    eprintln!("{} states", checker.state_count());
-    eprintln!(
-        "{} unique states of {kinds:?}",
-        checker.unique_state_count()
-    );
+    assert!(checker.state_count() < STATES_MAX, "the world has no end");
     checker.assert_properties();
+    let states = checker.unique_state_count();
+    eprintln!("{states} unique states of {kinds:?}");
+    states
 }
 
 #[test]
 fn two_runs_of_one_workspace_keep_every_promise_in_every_state() {
-    holds(TWO_APPLIES);
+    insta::assert_snapshot!(unique_states(TWO_APPLIES), @"74340");
 }
 
 #[test]
 fn a_speculative_run_beside_an_apply_keeps_every_promise_in_every_state() {
-    holds(ONE_SPECULATIVE);
+    insta::assert_snapshot!(unique_states(ONE_SPECULATIVE), @"50239");
 }
 
 /// The exploration finds a history in which this world breaks the promise.

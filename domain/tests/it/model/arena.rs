@@ -8,17 +8,28 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ref(u16);
 
+impl Ref {
+    fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Values, each with what others want to know of it.
 #[derive(Debug)]
-pub struct Arena<T> {
+pub struct Arena<T, V> {
     values: Vec<Arc<T>>,
+    views: Vec<V>,
+    view: fn(&T) -> V,
     /// By what the value says of itself: the derived text shows every field.
     known: HashMap<String, Ref>,
 }
 
-impl<T: Debug> Arena<T> {
-    pub fn new() -> Self {
+impl<T: Debug, V: Copy> Arena<T, V> {
+    pub fn new(view: fn(&T) -> V) -> Self {
         Self {
             values: Vec::new(),
+            views: Vec::new(),
+            view,
             known: HashMap::new(),
         }
     }
@@ -29,12 +40,17 @@ impl<T: Debug> Arena<T> {
             return *known;
         }
         let new = Ref(u16::try_from(self.values.len()).expect("few values are distinct"));
+        self.views.push((self.view)(&value));
         self.values.push(Arc::new(value));
         self.known.insert(text, new);
         new
     }
 
     pub fn get(&self, which: Ref) -> Arc<T> {
-        Arc::clone(&self.values[usize::from(which.0)])
+        Arc::clone(&self.values[which.index()])
+    }
+
+    pub fn view(&self, which: Ref) -> V {
+        self.views[which.index()]
     }
 }

@@ -10,7 +10,9 @@ impl<R: Rules> System<R> {
     pub fn forget(&self, world: &mut World) {
         for who in Who::BOTH {
             let run = self.run_of(world, who);
-            let plans = run.is(Status::Queued) || run.is(Status::Planning) || run.cancels_a_plan;
+            let plans = run.is(Status::Queued)
+                || run.is(Status::Planning)
+                || run.cancels == Some(Phase::Plan);
             let newest = &mut world.attempts[who.index()];
             let matters = |attempt: &Attempt| match attempt.phase {
                 _ if attempt.status.is_open() => true,
@@ -24,7 +26,7 @@ impl<R: Rules> System<R> {
             // Whatever a runner without a lease says of a plan, or of an apply that it may no longer
             // begin, is refused; it might as well have died.
             if let Runner::Planning(lease) | Runner::Prepared(lease) = *machine
-                && !is_open(&world.attempts, lease)
+                && !is_open(world.attempts, lease)
             {
                 *machine = Runner::Idle;
             }
@@ -37,7 +39,7 @@ fn forget_messages(world: &mut World, who: Who) {
     let newest = world.attempts[who.index()];
     for number in 1..=ATTEMPTS_MAX {
         let lease = Lease { who, number };
-        let open = is_open(&world.attempts, lease);
+        let open = is_open(world.attempts, lease);
         for report in Report::ALL {
             if !open || newest.is_none_or(|attempt| attempt.phase != report.phase()) {
                 world.messages.forget(lease, report);
@@ -46,7 +48,7 @@ fn forget_messages(world: &mut World, who: Who) {
     }
 }
 
-fn is_open(attempts: &[Option<Attempt>; 2], lease: Lease) -> bool {
+fn is_open(attempts: [Option<Attempt>; 2], lease: Lease) -> bool {
     attempts[lease.who.index()]
         .is_some_and(|attempt| attempt.number == lease.number && attempt.status.is_open())
 }

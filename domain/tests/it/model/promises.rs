@@ -7,7 +7,7 @@ use super::asks::WorkspaceAsk;
 use super::rules::Rules;
 use super::system::System;
 use super::views::RunView;
-use super::world::{AttemptStatus, Runner, Who, World};
+use super::world::{AttemptStatus, Phase, Runner, Who, World};
 
 pub const SAME_BINDING: &str = "no apply without an approval of the same binding";
 pub const SPECULATIVE_IS_READ_ONLY: &str = "a speculative run never applies";
@@ -57,7 +57,7 @@ fn of_the_apply<R: Rules>() -> Vec<Property<System<R>>> {
             world.seen.applies.iter().all(|applies| *applies <= 1)
         }),
         Property::always(NO_AUTO_APPLY, |_: &System<R>, world: &World| {
-            !world.seen.auto_apply
+            !world.seen.breaches.auto_apply
         }),
     ]
 }
@@ -65,7 +65,7 @@ fn of_the_apply<R: Rules>() -> Vec<Property<System<R>>> {
 fn of_the_end<R: Rules>() -> Vec<Property<System<R>>> {
     vec![
         Property::always(END_IS_END, |_: &System<R>, world: &World| {
-            !world.seen.moved_after_end
+            !world.seen.breaches.moved_after_end
         }),
         Property::always(LOST_IS_RECOVERED, |system: &System<R>, world: &World| {
             each(system, world, |who, run| {
@@ -115,7 +115,7 @@ fn of_the_lock<R: Rules>() -> Vec<Property<System<R>>> {
                 && (!ended || does(system, world, WorkspaceAsk::Dequeue { who }))
         }),
         Property::always(HOLDER_PUBLISHES, |_: &System<R>, world: &World| {
-            !world.seen.foreign_publication
+            !world.seen.breaches.foreign_publication
         }),
     ]
 }
@@ -130,7 +130,7 @@ fn possible<R: Rules>() -> Vec<Property<System<R>>> {
             "a cancel comes too late",
             |system: &System<R>, world: &World| {
                 some(system, world, |who, run| {
-                    run.cancels_an_apply && world.seen.applies[who.index()] == 1
+                    run.cancels == Some(Phase::Apply) && world.seen.applies[who.index()] == 1
                 })
             },
         ),

@@ -181,8 +181,8 @@ impl<R: Rules> System<R> {
     /// Commits what a run answered.
     fn commit_run(&self, world: &mut World, who: Who, answer: RunAnswer) {
         let before = world.runs[who.index()];
-        world.seen.moved_after_end |= answer.happened && self.run(before).is_terminal();
-        world.seen.auto_apply |= answer.auto_apply;
+        world.seen.breaches.moved_after_end |= answer.happened && self.run(before).is_terminal();
+        world.seen.breaches.auto_apply |= answer.auto_apply;
         world.runs[who.index()] = answer.after;
     }
 }

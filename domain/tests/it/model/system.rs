@@ -36,12 +36,10 @@ pub struct WorkspaceAnswer {
 
 #[derive(Debug)]
 struct Answers {
-    runs: Arena<Run>,
-    workspaces: Arena<Workspace>,
+    runs: Arena<Run, RunView>,
+    workspaces: Arena<Workspace, WorkspaceView>,
     of_runs: HashMap<(Ref, RunAsk), Option<RunAnswer>>,
     of_workspaces: HashMap<(Ref, WorkspaceAsk), Option<WorkspaceAnswer>>,
-    run_views: HashMap<Ref, RunView>,
-    workspace_views: HashMap<Ref, WorkspaceView>,
 }
 
 #[derive(Debug)]
@@ -56,12 +54,10 @@ impl<R: Rules> System<R> {
         Self {
             kinds,
             answers: Mutex::new(Answers {
-                runs: Arena::new(),
-                workspaces: Arena::new(),
+                runs: Arena::new(RunView::of),
+                workspaces: Arena::new(WorkspaceView::of),
                 of_runs: HashMap::new(),
                 of_workspaces: HashMap::new(),
-                run_views: HashMap::new(),
-                workspace_views: HashMap::new(),
             }),
             rules: PhantomData,
         }
@@ -72,21 +68,11 @@ impl<R: Rules> System<R> {
     }
 
     pub fn run(&self, which: Ref) -> RunView {
-        let mut answers = self.answers();
-        let run = answers.runs.get(which);
-        *answers
-            .run_views
-            .entry(which)
-            .or_insert_with(|| RunView::of(&run))
+        self.answers().runs.view(which)
     }
 
     pub fn workspace(&self, which: Ref) -> WorkspaceView {
-        let mut answers = self.answers();
-        let workspace = answers.workspaces.get(which);
-        *answers
-            .workspace_views
-            .entry(which)
-            .or_insert_with(|| WorkspaceView::of(&workspace))
+        self.answers().workspaces.view(which)
     }
 
     pub fn ask_run(&self, which: Ref, ask: RunAsk) -> Option<RunAnswer> {

@@ -5,7 +5,7 @@ use stackship_domain::run::{Ending, RecoveryResolution, Run, RunKind, Standing, 
 use stackship_domain::workspace::{Holder, Workspace};
 
 use super::asks::{fence_of, run_id, standing, whose_state};
-use super::world::Who;
+use super::world::{Phase, Who};
 
 #[derive(Debug, Clone, Copy)]
 pub struct RunView {
@@ -15,10 +15,8 @@ pub struct RunView {
     /// Whether an approval, where there is one, is of the evidence that the run holds.
     pub approval_fits: bool,
     pub adopted: bool,
-    /// Whether a cancel waits for the runner of a plan.
-    pub cancels_a_plan: bool,
-    /// Whether a cancel waits for the runner of an apply.
-    pub cancels_an_apply: bool,
+    /// Of which phase a cancel waits for the runner.
+    pub cancels: Option<Phase>,
 }
 
 impl RunView {
@@ -36,8 +34,11 @@ impl RunView {
                     ..
                 }))
             ),
-            cancels_a_plan: matches!(standing, Some(Standing::PlanCanceling { .. })),
-            cancels_an_apply: matches!(standing, Some(Standing::ApplyCanceling { .. })),
+            cancels: match standing {
+                Some(Standing::PlanCanceling { .. }) => Some(Phase::Plan),
+                Some(Standing::ApplyCanceling { .. }) => Some(Phase::Apply),
+                _ => None,
+            },
         }
     }
 
@@ -51,7 +52,7 @@ impl RunView {
 
     /// Whether `tofu apply` may be running for it.
     pub fn may_apply(&self) -> bool {
-        self.is(Status::Applying) || self.cancels_an_apply
+        self.is(Status::Applying) || self.cancels == Some(Phase::Apply)
     }
 }
 

@@ -164,10 +164,16 @@ pub struct Seen {
     pub lost: [bool; 2],
     /// Whether the run ever had the lock after the other one had had it.
     pub followed: bool,
-    /// Whether a run that had ended got an event.
+    pub breaches: Breaches,
+}
+
+/// What must never have happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Breaches {
+    /// A run that had ended got an event.
     pub moved_after_end: bool,
-    /// Whether a record says that a run applies by itself.
+    /// A record says that a run applies by itself.
     pub auto_apply: bool,
-    /// Whether a state was published by a run that did not hold the lock under the fence it showed.
+    /// A state was published by a run that did not hold the lock under the fence it showed.
     pub foreign_publication: bool,
 }

@@ -2,11 +2,11 @@
 
 use stackship_domain::run::Status;
 
-use super::super::asks::{RunAsk, WorkspaceAsk};
-use super::super::rules::Rules;
-use super::super::system::System;
-use super::super::world::{Who, World};
 use super::Decision;
+use crate::model::asks::{RunAsk, WorkspaceAsk};
+use crate::model::rules::Rules;
+use crate::model::system::System;
+use crate::model::world::{Who, World};
 
 impl<R: Rules> System<R> {
     pub(super) fn decide(&self, world: &mut World, who: Who, decision: Decision) -> Option<()> {

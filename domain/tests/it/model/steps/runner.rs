@@ -1,9 +1,9 @@
 //! Runners: honest, and with no idea of what happened to their lease meanwhile.
 
-use super::super::rules::Rules;
-use super::super::system::System;
-use super::super::world::{AttemptStatus, Lease, Phase, Report, Runner, World};
 use super::RunnerStep;
+use crate::model::rules::Rules;
+use crate::model::system::System;
+use crate::model::world::{AttemptStatus, Lease, Phase, Report, Runner, World};
 
 impl<R: Rules> System<R> {
     pub(super) fn take_runner_step(
@@ -13,7 +13,6 @@ impl<R: Rules> System<R> {
         step: RunnerStep,
     ) -> Option<()> {
         let becomes = match (machine, step) {
-            (Runner::Idle, _) => return None,
             (Runner::Prepared(lease), RunnerStep::BeginApply) => {
                 self.begin_apply(world, lease)?;
                 Runner::Applying(lease)
@@ -29,8 +28,7 @@ impl<R: Rules> System<R> {
                 Runner::Idle
             }
             (_, RunnerStep::Die) => Runner::Idle,
-            (Runner::Planning(_) | Runner::Applying(_), RunnerStep::BeginApply)
-            | (Runner::Planning(_) | Runner::Prepared(_), RunnerStep::Stage) => return None,
+            (_, RunnerStep::BeginApply | RunnerStep::Stage) => return None,
         };
         *world.runners.iter_mut().find(|known| **known == machine)? = becomes;
         Some(())

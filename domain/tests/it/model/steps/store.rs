@@ -2,13 +2,13 @@
 
 use stackship_domain::run::Status;
 
-use super::super::asks::RunAsk;
-use super::super::rules::Rules;
-use super::super::system::System;
-use super::super::views::RunView;
-use super::super::world::{ATTEMPTS_MAX, Attempt, AttemptStatus, Lease, Phase, Report, Who, World};
 use super::StoreStep;
 use super::workflow::tell;
+use crate::model::asks::RunAsk;
+use crate::model::rules::Rules;
+use crate::model::system::System;
+use crate::model::views::RunView;
+use crate::model::world::{ATTEMPTS_MAX, Attempt, AttemptStatus, Lease, Phase, Report, Who, World};
 
 impl<R: Rules> System<R> {
     pub fn run_of(&self, world: &World, who: Who) -> RunView {
@@ -91,9 +91,8 @@ impl<R: Rules> System<R> {
         let attempt = world.attempts[who.index()].as_mut()?;
         let meant = attempt.number == lease.number && attempt.phase == report.phase();
         let open = match (attempt.status, report) {
-            (AttemptStatus::Told, _) => true,
             (AttemptStatus::Started, Report::HandedBack) => !R::HANDED_BACK_UNSTARTED,
-            (AttemptStatus::Started, _) => true,
+            (AttemptStatus::Told | AttemptStatus::Started, _) => true,
             (
                 AttemptStatus::Leased
                 | AttemptStatus::Reported(_)

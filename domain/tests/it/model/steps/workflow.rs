@@ -3,11 +3,11 @@
 
 use stackship_domain::run::Status;
 
-use super::super::asks::{RunAsk, WorkspaceAsk};
-use super::super::rules::Rules;
-use super::super::system::{System, WorkspaceAnswer};
-use super::super::world::{AttemptStatus, Lease, Phase, Report, Runner, Who, World};
 use super::WorkflowStep;
+use crate::model::asks::{RunAsk, WorkspaceAsk};
+use crate::model::rules::Rules;
+use crate::model::system::{System, WorkspaceAnswer};
+use crate::model::world::{AttemptStatus, Lease, Phase, Report, Runner, Who, World};
 
 /// A run that never had the lock is queued again, by a process that read it long ago, only while
 /// fewer acquisitions than this have happened: else the fence would grow without end.
@@ -161,7 +161,7 @@ impl<R: Rules> System<R> {
     pub(super) fn commit_publication(world: &mut World, who: Who, answer: WorkspaceAnswer) {
         world.workspace = answer.after;
         world.seen.published[who.index()] |= answer.happened;
-        world.seen.foreign_publication |= answer.foreign_publication;
+        world.seen.breaches.foreign_publication |= answer.foreign_publication;
     }
 }
 
