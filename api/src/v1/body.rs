@@ -44,6 +44,14 @@ fn unreadable_body(status: StatusCode) -> ApiError {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // An array would be taken for the fields in their order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(ApiError::unreadable(
+            "BODY_INVALID",
+            "",
+            "the body is a JSON object",
+        ));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = match error.path().to_string() {
@@ -200,5 +208,6 @@ mod tests {
         );
         assert_eq!(field(r#"{"name":"a"} {}"#), "");
         assert_eq!(field("{"), "");
+        assert_eq!(field(r#"["a"]"#), "", "the fields without their names");
     }
 }

@@ -271,6 +271,9 @@ async fn decisions(walk: &mut Walk<'_>) {
     )
     .await;
     decide(walk, waiting, "cancel", json!({"reason": "not needed"})).await;
+    // No workflow runs here that would take the canceled run out of the queue.
+    let dequeue = workspace::Command::Dequeue { run: waiting };
+    walk.world.workspace_command(dequeue).await;
     applied(walk, run, fence).await;
 }
 

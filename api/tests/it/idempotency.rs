@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use stackship_domain::run::RunKind;
 use stackship_store::clock;
 
 use crate::http::Call;
@@ -18,23 +17,34 @@ async fn post(world: &World, path: &str, token: &str, key: &str, body: &Value) -
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_command_said_twice_under_one_key_happens_once(pool: PgPool) {
     let world = World::new(pool).await;
-    let run = world.run(RunKind::PlanAndApply).await;
-    world.seen_run(run).await;
-    let (path, key) = (format!("/v1/runs/{run}/cancel"), clock::fresh_text());
-    let body = json!({"reason": "not needed"});
-    let owner = &world.acme.owner.token;
-    assert_eq!(post(&world, &path, owner, &key, &body).await, 200);
+    let workspace = format!("/v1/workspaces/{}", world.acme.workspace);
+    let (lock, unlock, key) = (
+        format!("{workspace}/lock"),
+        format!("{workspace}/unlock"),
+        clock::fresh_text(),
+    );
+    let (owner, operator) = (&world.acme.owner.token, &world.acme.operator.token);
+    let nothing = json!({});
+    assert_eq!(post(&world, &lock, owner, &key, &nothing).await, 200);
+    assert_eq!(
+        post(&world, &unlock, owner, &key, &nothing).await,
+        200,
+        "another route"
+    );
     let events = world.count("log.events").await;
-    assert_eq!(post(&world, &path, owner, &key, &body).await, 200);
+    assert_eq!(post(&world, &lock, owner, &key, &nothing).await, 200);
     assert_eq!(
         world.count("log.events").await,
         events,
-        "nothing is written twice"
+        "it does not lock again"
     );
-    let other = post(&world, &path, owner, "another", &body).await;
-    assert_eq!(other, 409, "the run is over");
-    let someone = post(&world, &path, &world.acme.operator.token, &key, &body).await;
-    assert_eq!(someone, 409, "a key is its caller's own");
+    assert_eq!(post(&world, &lock, operator, &key, &nothing).await, 200);
+    assert_eq!(
+        world.count("log.events").await,
+        events + 1,
+        "a key is its caller's own"
+    );
+    assert_eq!(post(&world, &lock, owner, "another", &nothing).await, 409);
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
