@@ -393,6 +393,10 @@ impl Outcome {
 
 impl Who {
     /// What this caller may get; any of these.
+    #[expect(
+        clippy::match_same_arms,
+        reason = "the order of the arms is the order of the rules"
+    )]
     fn expected(self, caller: As) -> &'static [Outcome] {
         const HIDDEN: &[Outcome] = &[Outcome::NotThere, Outcome::Forbidden];
         const REACHED: &[Outcome] = &[Outcome::Reached];

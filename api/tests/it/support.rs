@@ -32,7 +32,7 @@ use crate::http::{Answer, Call};
 
 /// How long something that must come true may take. The log's reader can be held back by other
 /// databases of the same cluster.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 /// A lease that no test outlives.
 const LEASE_SECONDS: u32 = 600;
 const CONNECTIONS_MAX: u32 = 6;
@@ -217,7 +217,7 @@ impl World {
         };
         let policy = Command::RecordPolicy {
             result: samples::policy(PolicyOutcome::Pass),
-            approval_expires_at: clock::now() + Duration::from_secs(3600),
+            approval_expires_at: clock::now() + Duration::from_hours(1),
         };
         let start = Command::StartPlan { attempt };
         for command in [start, plan, Command::StartPolicyCheck, policy] {
@@ -387,7 +387,7 @@ pub fn origin(user: UserId) -> Origin {
 }
 
 pub fn in_an_hour() -> Timestamp {
-    clock::now() + Duration::from_secs(3600)
+    clock::now() + Duration::from_hours(1)
 }
 
 fn app(store: &Store, nudges: &Nudges) -> App {
