@@ -76,11 +76,11 @@ pub async fn upload(
         .await?
         .ok_or_else(hidden)?;
     let mut source = reader(body);
-    let taken = take(&app, &version, &mut source).await;
-    if taken.is_err() {
+    let outcome = take(&app, &version, &mut source).await;
+    if outcome.is_err() {
         drain(source).await;
     }
-    taken
+    outcome
 }
 
 async fn take<R>(

@@ -48,11 +48,14 @@ async fn a_log_is_followed_to_its_end_without_a_gap_or_a_doubling(pool: PgPool) 
         world
             .report(&leased.attempt, &world.planned(b"plan", 1).await)
             .await;
-        Instant::now()
     };
-    let (log, reported) = tokio::join!(follow(&url), writing);
-    println!("PROBE end after report: {:?}", reported.elapsed());
-    let expected: String = (0..20).map(|line| format!("line {line}\n")).collect();
+    let (log, ()) = tokio::join!(follow(&url), writing);
+    let expected = (0..20).fold(String::new(), |text, line| {
+        text + &format!(
+            "line {line}
+"
+        )
+    });
     assert_eq!(
         String::from_utf8(log).unwrap(),
         format!("\u{2}{expected}\u{3}")

@@ -1,7 +1,7 @@
 //! A runner without a sandbox: it leases like a real one, runs the real `tofu` with the run's token
 //! against the server, and reports what it saw.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 use stackship_domain::Sha256Digest;
@@ -111,7 +111,7 @@ impl World {
     pub async fn work_on_plan(&self) -> Work {
         let leased = self.lease().await;
         assert_eq!(leased.attempt.offer.phase, Phase::Plan);
-        let tofu = self.sandbox(&leased).await;
+        let tofu = self.sandbox(&leased);
         self.unpack(&leased, &tofu.root()).await;
         tofu.run(&["init", "-input=false", "-no-color"], "")
             .await
@@ -146,7 +146,7 @@ impl World {
     pub async fn work_on_apply(&self, work: Work) {
         let leased = self.lease().await;
         assert_eq!(leased.attempt.offer.phase, Phase::Apply);
-        let mut tofu = self.sandbox(&leased).await;
+        let mut tofu = self.sandbox(&leased);
         tofu.take_root_of(work.tofu);
         let arguments = ["apply", "-input=false", "-no-color", "plan.bin"];
         let ended = tofu.run(&arguments, "").await;
@@ -169,7 +169,7 @@ impl World {
     }
 
     /// `tofu` with the environment of a sandbox.
-    pub async fn sandbox(&self, leased: &Leased) -> Tofu {
+    pub fn sandbox(&self, leased: &Leased) -> Tofu {
         Tofu::new(&self.url, &leased.run_token, "net")
             .with("TF_FORCE_LOCAL_BACKEND", "1")
             .with("TF_IN_AUTOMATION", "1")
@@ -203,10 +203,4 @@ impl World {
 /// What a plan leaves for its apply.
 pub struct Work {
     tofu: Tofu,
-}
-
-impl Work {
-    pub fn root(&self) -> PathBuf {
-        self.tofu.root()
-    }
 }

@@ -105,10 +105,6 @@ impl Tofu {
         self.inherited = Some(Box::new(earlier));
     }
 
-    pub fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.root().join(name), text).unwrap();
-    }
-
     /// Runs a command to its end; `answer` is what the person types.
     pub async fn run(&self, arguments: &[&str], answer: &str) -> Ended {
         let mut child = self.command(arguments).spawn().unwrap();

@@ -46,7 +46,6 @@ pub struct World {
 }
 
 pub struct Member {
-    pub user: UserId,
     pub token: String,
 }
 
@@ -106,7 +105,6 @@ impl World {
             reader: member(&store, boss, organization, "rita", Role::Reader).await,
             stranger: Member {
                 token: token(&store, elsewhere, other, elsewhere).await,
-                user: elsewhere,
             },
             store,
             views,
@@ -239,6 +237,5 @@ async fn member(
         .unwrap();
     Member {
         token: token(store, by, organization, user).await,
-        user,
     }
 }

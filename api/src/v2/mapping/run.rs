@@ -35,15 +35,14 @@ pub fn run_status(review: &RunReview) -> &'static str {
         // The client prints what it waits for only while it reads `pending`.
         Status::Queued if waits_for_its_workspace(review) => "pending",
         Status::Queued => "plan_queued",
-        Status::Planning => "planning",
+        Status::Canceling if review.apply.times.started_at.is_some() => "applying",
+        Status::Planning | Status::Canceling => "planning",
         Status::Planned | Status::PolicyChecking => "policy_checking",
         Status::OverrideRequired => "policy_override",
         Status::AwaitingApproval => "policy_checked",
         // `confirmed` would keep the client out of the apply log for seconds.
         Status::Approved => "apply_queued",
         Status::Applying => "applying",
-        Status::Canceling if review.apply.times.started_at.is_some() => "applying",
-        Status::Canceling => "planning",
         Status::Applied => "applied",
         Status::NoChanges | Status::SpeculativeFinished => "planned_and_finished",
         Status::Discarded | Status::Expired | Status::Canceled if turned_down(review) => {

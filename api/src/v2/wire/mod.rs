@@ -161,6 +161,10 @@ pub struct Resource<A, R = NoRelationships> {
 
 impl<A> Resource<A> {
     /// A resource that points at nothing.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "ids are copied, and names are borrowed"
+    )]
     pub fn plain(kind: Kind, id: impl ToString, attributes: A) -> Self {
         Self {
             id: id.to_string(),
@@ -183,6 +187,10 @@ pub struct ToOne {
 
 impl ToOne {
     /// Points at this.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "ids are copied, and names are borrowed"
+    )]
     pub fn to(kind: Kind, id: impl ToString) -> Self {
         Self {
             data: Some(Pointer {

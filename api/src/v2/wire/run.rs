@@ -88,6 +88,7 @@ pub struct RunPermissions {
 /// When a run came where; only what was recorded.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(clippy::struct_field_names, reason = "the wire's names end alike")]
 pub struct StatusTimes {
     /// It was created.
     #[serde(skip_serializing_if = "Option::is_none")]

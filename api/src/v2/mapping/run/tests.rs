@@ -99,6 +99,7 @@ fn then(mut events: Vec<Event>, event: Event) -> Vec<Event> {
 }
 
 /// Every way a run can stand, by name.
+#[expect(clippy::too_many_lines, reason = "it is a list")]
 fn every_way() -> Vec<(&'static str, RunReview)> {
     let run = |events| review(samples::facts(), events);
     let superseded = || Event::RunSuperseded {
