@@ -55,7 +55,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = match error.path().to_string() {
-            root if root == "." => named_field(&error.inner().to_string()),
+            // The whole, or a place where the text is no JSON.
+            root if root == "." || root == "?" => named_field(&error.inner().to_string()),
             path => path,
         };
         ApiError::unreadable("BODY_INVALID", &field, message(&field, error.inner()))
