@@ -25,6 +25,9 @@ use super::leases::fresh_object;
 use super::state::States;
 use super::{PATIENCE, RUNNER_TOKEN};
 
+/// How long a lease request waits here.
+const LEASE_WAIT: Duration = Duration::from_secs(20);
+
 #[derive(Default)]
 struct Inner {
     inputs: HashMap<&'static str, Vec<u8>>,
@@ -202,12 +205,13 @@ async fn authenticate(
 
 async fn lease(State(shared): State<Shared>) -> Response {
     let mut offers = shared.lease.subscribe();
-    match tokio::time::timeout(Duration::from_secs(20), offers.wait_for(Option::is_some)).await {
-        Ok(Ok(_)) => match shared.lease.send_replace(None) {
-            Some(lease) => Json(lease).into_response(),
-            None => StatusCode::NO_CONTENT.into_response(),
-        },
-        Ok(Err(_)) | Err(_) => StatusCode::NO_CONTENT.into_response(),
+    let offered = offers.wait_for(Option::is_some);
+    // The borrowed value is a lock: it ends before the offer is taken.
+    let is_offered = matches!(tokio::time::timeout(LEASE_WAIT, offered).await, Ok(Ok(_)));
+    let lease = if is_offered { shared.lease.send_replace(None) } else { None };
+    match lease {
+        Some(lease) => Json(lease).into_response(),
+        None => StatusCode::NO_CONTENT.into_response(),
     }
 }
 

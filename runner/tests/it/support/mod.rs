@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use control_plane::ControlPlane;
-pub use leases::{Pinned, slug, snapshot, text_variable};
+pub use leases::{Pinned, snapshot, text_variable};
 
 /// How long a test waits for what must happen.
-pub const PATIENCE: Duration = Duration::from_secs(240);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 pub const HOSTNAME: &str = "stackship.test";
 pub const RUNNER_TOKEN: &str = "ssr_the-runners-own-token";
 

@@ -64,7 +64,9 @@ impl ControlPlane {
     /// Makes the newest staged state the workspace's.
     pub fn publish(&self) {
         let mut states = self.states.lock().unwrap();
-        states.published = states.staged.drain(..).next_back();
+        let newest = states.staged.pop();
+        states.published = newest;
+        states.staged.clear();
     }
 
     /// Answers uploads of states with an error that OpenTofu does not retry.
