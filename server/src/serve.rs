@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use stackship_api::signed_path::SignedPaths;
+use stackship_api::v2::Draining;
 use stackship_api::{ApiSettings, App, AppInner};
 use stackship_projections::{CursorKey, Projector, ViewWaiter, Views};
 use stackship_store::Store;
@@ -145,6 +146,7 @@ fn serve_http(
         "/metrics",
         axum::routing::get(move || std::future::ready(metrics.render())),
     );
+    let router = router.layer(axum::Extension(Draining(stop.clone())));
     let ending = stop.clone();
     let server = axum::serve(listener, router)
         .with_graceful_shutdown(async move { ending.cancelled().await });

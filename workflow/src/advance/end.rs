@@ -1,6 +1,6 @@
 //! After the end: nothing of a run may hold anything any longer.
 
-use stackship_domain::run::{Ending, Status};
+use stackship_domain::run::{Ending, TerminalReason};
 use stackship_domain::workspace;
 use stackship_store::attempts;
 use stackship_store::phase_logs::{self, Chunk, LogPhase};
@@ -47,18 +47,18 @@ pub(super) async fn step(run: &Subject<'_>, ending: &Ending) -> Result<Step, Ste
 
 /// A reader of the plan log of a run that ended before its plan did is told why.
 async fn say_goodbye(run: &Subject<'_>, ending: &Ending) -> Result<(), StepError> {
-    let why = match ending.status() {
-        Status::Canceled => "This run was canceled.\n",
-        Status::Expired => "Nobody decided on this plan in time.\n",
-        Status::Failed => match ending {
-            Ending::Failed { reason, .. } => reason.sentence(),
-            _ => return Ok(()),
-        },
-        Status::PlanCredentialsRequired => {
-            "This plan needs a cloud credential that the workspace does not grant.\n"
-        }
-        _ => return Ok(()),
+    let why = match ending {
+        Ending::Canceled { .. } => "This run was canceled.",
+        Ending::Expired => TerminalReason::ApprovalExpired.sentence(),
+        Ending::Failed { reason, .. } => reason.sentence(),
+        Ending::PlanCredentialsRequired => TerminalReason::PlanCredentialsRequired.sentence(),
+        Ending::Applied { .. }
+        | Ending::NoChanges
+        | Ending::SpeculativeFinished
+        | Ending::Discarded { .. }
+        | Ending::Recovered { .. } => return Ok(()),
     };
+    let why = format!("{why}\n");
     let chunk = Chunk {
         attempt_number: CONTROL_PLANE_ATTEMPT,
         sequence: 0,
