@@ -127,7 +127,7 @@ pub(crate) async fn execute(shared: &Shared, lease: Lease) {
             }
         }
         Finish::Lost => {
-            tracing::warn!(run.id = %lease.run, attempt.id = %lease.attempt, "An attempt lost its lease")
+            tracing::warn!(run.id = %lease.run, attempt.id = %lease.attempt, "An attempt lost its lease");
         }
     }
 }

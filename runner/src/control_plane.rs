@@ -357,7 +357,7 @@ where
     for _ in 1..TRIES_MAX {
         match call().await {
             Err(error) if error.may_pass() => {
-                tracing::debug!(error = %error, "A call failed; making it again")
+                tracing::debug!(error = %error, "A call failed; making it again");
             }
             other => return other,
         }

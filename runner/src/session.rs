@@ -181,10 +181,10 @@ impl Session<'_> {
             let run = self.lease.run;
             let report = move |decision: Decision| match (&decision.target, &decision.result) {
                 (Some((host, port)), Ok(_)) => {
-                    tracing::info!(run.id = %run, host, port, "Egress allowed")
+                    tracing::info!(run.id = %run, host, port, "Egress allowed");
                 }
                 (target, Err(refusal)) => {
-                    tracing::info!(run.id = %run, ?target, %refusal, "Egress refused")
+                    tracing::info!(run.id = %run, ?target, %refusal, "Egress refused");
                 }
                 (None, Ok(_)) => {}
             };

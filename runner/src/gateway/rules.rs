@@ -89,9 +89,9 @@ impl Rules {
             ("GET", ["organizations", organization, "workspaces", name]) => {
                 is_ours(organization) && *name == self.workspace_name
             }
-            // Harmless no-ops for the run that holds the lock anyway.
-            ("POST", ["workspaces", id, "actions", "lock" | "unlock"]) => *id == self.workspace,
-            ("GET", ["workspaces", id, "current-state-version"]) => *id == self.workspace,
+            // A lock of the workspace is a harmless no-op for the run that holds it anyway.
+            ("GET", ["workspaces", id, "current-state-version"])
+            | ("POST", ["workspaces", id, "actions", "lock" | "unlock"]) => *id == self.workspace,
             ("POST", ["workspaces", id, "state-versions"]) => {
                 self.phase == Phase::Apply && *id == self.workspace
             }

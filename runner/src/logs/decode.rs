@@ -71,12 +71,11 @@ impl Decoder {
         match (self.at, letter) {
             (At::InString, '\u{1b}') => At::StringEscape,
             (At::InString, '\u{7}' | '\u{9c}') | (At::StringEscape, '\\') => At::Text,
-            (At::InString, _) => At::InString,
-            (_, '\u{1b}') => At::Escape,
-            (At::Escape | At::StringEscape, '[') | (At::Text, '\u{9b}') => At::Control,
-            (At::Escape | At::StringEscape, ']' | 'P' | 'X' | '^' | '_')
+            (At::InString, _)
+            | (At::Escape | At::StringEscape, ']' | 'P' | 'X' | '^' | '_')
             | (At::Text, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => At::InString,
-            (At::Escape | At::StringEscape, ' '..='/') => At::Escape,
+            (_, '\u{1b}') | (At::Escape | At::StringEscape, ' '..='/') => At::Escape,
+            (At::Escape | At::StringEscape, '[') | (At::Text, '\u{9b}') => At::Control,
             (At::Escape | At::StringEscape, _) | (At::Control, '@'..='~') => At::Text,
             (At::Control, _) => At::Control,
             (At::Text, letter) => {

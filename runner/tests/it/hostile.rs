@@ -19,7 +19,7 @@ try PUT /transfer/sv-00000000000000000000000001/state
 try POST /runner/v1/leases
 try GET /api/v2/organizations/acme/workspaces/net/../other
 try GET /api/v2/ping
-grep -rqs -e 'ssx_' -e 'ssl_' -e 'ssr_' /workspace /tmp /proc/self/environ /proc/1/environ && echo "token found" || echo "no token found"
+grep -rqs 'ss[xlr]_the' /workspace /tmp /proc/self/environ /proc/1/environ && echo "token found" || echo "no token found"
 "#;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,11 +57,11 @@ async fn tampering_with_any_part_is_refused_and_named() {
         let mut lease = lease.clone();
         match part {
             EvidencePart::Dependencies => {
-                approve_other(&mut lease, |evidence| evidence.dependencies = other)
+                approve_other(&mut lease, |evidence| evidence.dependencies = other);
             }
             EvidencePart::TofuVersion => {
                 approve_other(&mut lease, |evidence| {
-                    evidence.tofu_version = "1.12.5".parse().unwrap()
+                    evidence.tofu_version = "1.12.5".parse().unwrap();
                 });
             }
             EvidencePart::Binding => lease.approved.as_mut().unwrap().binding = other,

@@ -208,7 +208,11 @@ async fn lease(State(shared): State<Shared>) -> Response {
     let offered = offers.wait_for(Option::is_some);
     // The borrowed value is a lock: it ends before the offer is taken.
     let is_offered = matches!(tokio::time::timeout(LEASE_WAIT, offered).await, Ok(Ok(_)));
-    let lease = if is_offered { shared.lease.send_replace(None) } else { None };
+    let lease = if is_offered {
+        shared.lease.send_replace(None)
+    } else {
+        None
+    };
     match lease {
         Some(lease) => Json(lease).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),

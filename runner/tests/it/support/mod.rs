@@ -24,7 +24,7 @@ pub use control_plane::ControlPlane;
 pub use leases::{Pinned, snapshot, text_variable};
 
 /// How long a test waits for what must happen.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 pub const HOSTNAME: &str = "stackship.test";
 pub const RUNNER_TOKEN: &str = "ssr_the-runners-own-token";
 
