@@ -1,0 +1,44 @@
+//! Commands that only look: they leave no lock and no state.
+
+use crate::support::World;
+
+const MAIN: &str = r#"
+resource "terraform_data" "one" {
+  input = "first"
+}
+output "one" {
+  value = terraform_data.one.output
+}
+"#;
+
+#[test]
+fn a_speculative_plan_shows_the_changes_and_ends() {
+    let world = World::shared();
+    let (workspace, checkout) = world.begin("speculative", MAIN);
+    let text = checkout.tofu(&["plan"]).exits(0);
+    assert!(
+        text.contains("Plan: 1 to add, 0 to change, 0 to destroy."),
+        "{text}"
+    );
+    let run = world.owner.run(&world.owner.only_run(&workspace));
+    assert_eq!(run["ended"]["reason"], "speculative_finished", "{run:#}");
+    assert!(world.owner.detail(&workspace)["lock"].is_null());
+}
+
+#[test]
+fn the_published_state_can_be_read_from_a_terminal() {
+    let world = World::shared();
+    let (_, checkout) = world.begin("reading", MAIN);
+    checkout.apply();
+    let list = checkout.tofu(&["state", "list"]).exits(0);
+    assert_eq!(list, "terraform_data.one");
+    let state = checkout.tofu(&["state", "pull"]).exits(0);
+    assert!(state.contains("\"serial\":1,"), "{state}");
+    let output = checkout.tofu(&["output", "-raw", "one"]).exits(0);
+    assert_eq!(output, "first");
+    let shown = checkout.tofu(&["show"]).exits(0);
+    assert!(
+        shown.contains("resource \"terraform_data\" \"one\""),
+        "{shown}"
+    );
+}

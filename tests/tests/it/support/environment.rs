@@ -1,0 +1,63 @@
+//! What the tests are told by their environment.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the environment says where the programs under test are"
+)]
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The OpenTofu release that the mirror holds.
+pub const TOFU_VERSION: &str = "1.12.6";
+
+/// The server's program.
+pub fn stackship() -> PathBuf {
+    let told = env::var_os("STACKSHIP_BIN").map(PathBuf::from);
+    let program = told.unwrap_or_else(|| target().join("stackship"));
+    assert!(
+        program.is_file(),
+        "no server at {}: run `make test`, or name it in STACKSHIP_BIN",
+        program.display()
+    );
+    program
+}
+
+/// The profile's directory: this program runs in its `deps`.
+fn target() -> PathBuf {
+    let program = env::current_exe().expect("a running program has a path");
+    let profile = program.parent().and_then(Path::parent);
+    profile
+        .expect("cargo puts tests two levels deep")
+        .to_owned()
+}
+
+/// The directory of verified OpenTofu releases.
+pub fn mirror() -> PathBuf {
+    let cache = || {
+        let home = env::var_os("HOME").expect("a home directory");
+        env::var_os("XDG_CACHE_HOME").map_or_else(|| Path::new(&home).join(".cache"), PathBuf::from)
+    };
+    let told = env::var_os("STACKSHIP_TOFU_MIRROR").map(PathBuf::from);
+    told.unwrap_or_else(|| cache().join("stackship/mirror"))
+}
+
+/// The CLI that people use.
+pub fn tofu() -> PathBuf {
+    let program = mirror().join(TOFU_VERSION).join("tofu");
+    assert!(
+        program.is_file(),
+        "no OpenTofu at {}: run `make test`, or name its mirror in STACKSHIP_TOFU_MIRROR",
+        program.display()
+    );
+    program
+}
+
+/// A cluster in which databases may be made.
+pub fn cluster_url() -> String {
+    env::var("DATABASE_URL").expect("DATABASE_URL names a cluster: run `make test`")
+}
+
+/// The search path for programs of the system.
+pub fn path() -> String {
+    env::var("PATH").expect("a search path")
+}
