@@ -46,6 +46,7 @@ fn state_is_written_by_runs_only() {
     let checkout = checkout.with("TF_FORCE_LOCAL_BACKEND", "1");
     let shown = checkout.tofu(&["apply"]).exits(1);
     assert!(shown.contains("Error acquiring the state lock"), "{shown}");
+    assert!(shown.contains("State here is changed by runs"), "{shown}");
     assert!(!shown.contains("Enter a value"), "{shown}");
     let detail = world.owner.detail(&workspace);
     assert!(

@@ -1,6 +1,6 @@
 //! Commands that only look: they leave no lock and no state.
 
-use crate::support::World;
+use crate::support::{Checkout, World};
 
 const MAIN: &str = r#"
 resource "terraform_data" "one" {
@@ -10,6 +10,17 @@ output "one" {
   value = terraform_data.one.output
 }
 "#;
+
+#[test]
+fn a_directory_is_connected_by_init_and_nothing_runs() {
+    let world = World::shared();
+    let workspace = world.owner.workspace("init");
+    let shown = Checkout::new(&world.owner, &workspace, MAIN)
+        .tofu(&["init"])
+        .exits(0);
+    assert!(shown.contains("successfully initialized"), "{shown}");
+    assert!(world.owner.runs(&workspace).is_empty());
+}
 
 #[test]
 fn a_speculative_plan_shows_the_changes_and_ends() {

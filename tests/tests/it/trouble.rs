@@ -44,3 +44,33 @@ fn a_run_can_be_canceled_while_it_plans() {
         detail["lock"].is_null().then_some(())
     });
 }
+#[test]
+fn an_apply_that_is_told_to_stop_is_in_doubt_and_keeps_what_it_did() {
+    let world = World::own(SHORT_GRACE);
+    let main = r#"
+resource "terraform_data" "one" {
+  provisioner "local-exec" {
+    command = "echo begun; exec sleep 600"
+  }
+}
+"#;
+    let workspace = world.owner.workspace("cancel-apply");
+    let files = [("main.tf", main)];
+    let run = world.owner.start(&workspace, "plan_and_apply", &files);
+    world.owner.approve(&run);
+    world.owner.wait_log(&run, "apply", "begun");
+    let held = world.owner.detail(&workspace)["lock"].clone();
+    world.owner.cancel(&run);
+    let doubtful = world.owner.wait_status(&run, "recovery_required");
+    assert_eq!(
+        doubtful["recovery"]["reason"], "interrupted",
+        "{doubtful:#}"
+    );
+    assert_eq!(
+        doubtful["apply"]["has_emergency_state"], true,
+        "{doubtful:#}"
+    );
+    let detail = world.owner.detail(&workspace);
+    assert_eq!(detail["lock"], held);
+    assert!(detail["state"].is_null(), "{detail:#}");
+}
