@@ -8,6 +8,7 @@ pub mod actor;
 pub mod canonical;
 pub mod digest;
 pub mod fence;
+pub mod hcl_literal;
 pub mod ids;
 pub mod name;
 pub mod permission;

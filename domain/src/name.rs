@@ -23,6 +23,12 @@ impl Name {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether OpenTofu keeps this name for itself: a `cloud` block cannot name such a workspace,
+    /// so none of its runs could plan.
+    pub fn is_kept_by_tofu(&self) -> bool {
+        self.0 == "default"
+    }
 }
 
 impl FromStr for Name {
@@ -64,6 +70,20 @@ impl<'de> Deserialize<'de> for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cloud_block_cannot_name_the_workspace_default() {
+        assert!(
+            "default"
+                .parse::<Name>()
+                .is_ok_and(|name| name.is_kept_by_tofu())
+        );
+        assert!(
+            "defaults"
+                .parse::<Name>()
+                .is_ok_and(|name| !name.is_kept_by_tofu())
+        );
+    }
 
     #[test]
     fn names_are_safe_in_urls_and_paths() {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::hcl_literal::is_literal;
+
 /// The longest key, in bytes.
 pub const VARIABLE_KEY_BYTES_MAX: usize = 128;
 /// The largest value, in bytes.
@@ -47,6 +49,12 @@ pub enum InvalidVariable {
     /// The value holds a NUL byte, which no environment can carry.
     #[error("`value` must not hold a NUL byte")]
     ValueNul,
+    /// The expression is not a single literal.
+    #[error(
+        "`value` must be one HCL literal, such as `5`, `\"text\"`, `[1, 2]` or `{{ a = 1 }}`: no comment, template, \
+         here-document or second definition"
+    )]
+    Expression,
     /// Environment variables are text.
     #[error("`hcl` is only for category `terraform`: an environment variable is plain text")]
     HclEnvironment,
@@ -54,7 +62,16 @@ pub enum InvalidVariable {
 
 /// Prefixes of environment variables that would let a person change OpenTofu's own working:
 /// its arguments, its backend, its data directory, its credentials for StackShip.
-const RESERVED_PREFIXES: &[&str] = &["TF_", "TFE_", "TFC_", "TOFU_", "STACKSHIP_", "LD_", "SS_"];
+const RESERVED_PREFIXES: &[&str] = &[
+    "TF_",
+    "TFE_",
+    "TFC_",
+    "TOFU_",
+    "STACKSHIP_",
+    "LD_",
+    "GIT_",
+    "SS_",
+];
 const RESERVED_NAMES: &[&str] = &[
     "PATH",
     "HOME",
@@ -96,6 +113,9 @@ pub fn check_variable(
         return Err(InvalidVariable::ValueNul);
     }
     match category {
+        VariableCategory::Terraform if hcl && !is_literal(value) => {
+            Err(InvalidVariable::Expression)
+        }
         VariableCategory::Terraform => Ok(()),
         VariableCategory::Env => check_environment(key, hcl),
     }
@@ -201,6 +221,7 @@ mod tests {
             "TF_TOKEN_x",
             "TFE_RUN_ID",
             "LD_PRELOAD",
+            "GIT_SSH_COMMAND",
             "PATH",
             "https_proxy",
             "TF_VAR_",

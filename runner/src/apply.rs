@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use stackship_domain::Sha256Digest;
 use stackship_domain::run::{Evidence, EvidencePart, Predecessor};
 use stackship_runner_protocol::{
-    ApplyEnd, ApprovedPlan, ArtifactKind, Heartbeat, Lease, STATE_BYTES_MAX, StoredArtifact,
+    ApplyEnd, ApprovedPlan, ArtifactKind, Heartbeat, Lease, PLAN_BYTES_MAX, STATE_BYTES_MAX,
+    StoredArtifact,
 };
 use stackship_sandbox::{Artifact, Presence, ReceivedArtifact, SandboxSpec, StepExit};
 
@@ -21,7 +22,10 @@ use crate::session::{
     Ended, Fault, Gate, Halt, Interruption, Session, SessionError, digest_of, fault, file_of,
     sandbox_evidence,
 };
-use crate::workdir::{PLAN_FILE, VARIABLES_ARGUMENT, Workdir, artifact, input, verified_file};
+use crate::workdir::{
+    PLAN_FILE, VARIABLES_ARGUMENT, Workdir, after_init, artifact, input, is_unchanged,
+    verified_file,
+};
 
 const APPLY: &str = "apply";
 const ERRORED_STATE: &str = "errored_state";
@@ -63,6 +67,7 @@ pub(crate) async fn run(attempt: &mut Attempt<'_>) -> Result<Finish<ApplyEnd>, I
     let workdir = workdir.with_lock_file(files.lock_file.as_ref());
     let spec = specification(&workdir, &files, attempt.lease.phase_seconds_max);
     let gate = ApplyGate {
+        workdir: &workdir,
         hostname: &attempt.settings.hostname,
         control_plane: attempt.control_plane,
         hold: &attempt.hold,
@@ -98,6 +103,11 @@ fn specification(workdir: &Workdir<'_>, files: &Approved, seconds_max: u32) -> S
     ];
     spec.steps
         .push(workdir.tofu(APPLY, &arguments, Duration::from_secs(seconds_max.into())));
+    spec.artifacts.push(after_init(
+        artifact::APPROVED_PLAN,
+        PLAN_FILE,
+        PLAN_BYTES_MAX,
+    ));
     spec.artifacts.push(Artifact {
         name: ERRORED_STATE.to_owned(),
         path: workdir.path("errored.tfstate"),
@@ -142,6 +152,7 @@ impl Actual<'_> {
 }
 
 struct ApplyGate<'a> {
+    workdir: &'a Workdir<'a>,
     hostname: &'a str,
     control_plane: &'a ControlPlane,
     hold: &'a Hold,
@@ -159,6 +170,18 @@ impl Gate for ApplyGate<'_> {
             self.actual.lease,
         )
         .map_err(|refusal| refused(None, refusal.to_string()))?;
+        if !is_unchanged(received, artifact::APPROVED_PLAN, self.approved.plan.sha256) {
+            return Err(refused(
+                Some(EvidencePart::Plan),
+                difference(EvidencePart::Plan),
+            ));
+        }
+        if self.workdir.first_changed(received).is_some() {
+            return Err(refused(
+                Some(EvidencePart::Inputs),
+                difference(EvidencePart::Inputs),
+            ));
+        }
         let found = |name: &str| received.iter().find(|artifact| artifact.name() == name);
         let lock_file = found(artifact::LOCK_FILE).map(digest_of);
         let modules =

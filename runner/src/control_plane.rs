@@ -157,7 +157,10 @@ impl ControlPlane {
                 .attempt(Method::GET, hold, &path)
                 .timeout(TRANSFER_TIME_MAX);
             let mut response = send(call).await?;
-            let mut file = tokio::fs::File::create(to).await.map_err(CallError::File)?;
+            // Inputs hold secrets: they are this user's alone from their first byte.
+            let mut options = tokio::fs::OpenOptions::new();
+            options.write(true).create(true).truncate(true).mode(0o600);
+            let mut file = options.open(to).await.map_err(CallError::File)?;
             let (mut digest, mut bytes) = (Sha256::new(), 0);
             while let Some(chunk) = response.chunk().await.map_err(CallError::Unreachable)? {
                 bytes += chunk.len() as u64;

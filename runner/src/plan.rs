@@ -52,7 +52,8 @@ pub(crate) async fn run(attempt: &mut Attempt<'_>) -> Result<Finish<PlanEnd>, In
         );
     };
     let spec = specification(&workdir, inputs, attempt.lease.phase_seconds_max);
-    let gate = BackendGate {
+    let gate = PlanGate {
+        workdir: &workdir,
         hostname: &attempt.settings.hostname,
         lease: attempt.lease,
     };
@@ -137,13 +138,14 @@ fn arguments(options: &PlanOptions) -> Vec<String> {
     arguments
 }
 
-struct BackendGate<'a> {
+struct PlanGate<'a> {
+    workdir: &'a Workdir<'a>,
     hostname: &'a str,
     lease: &'a stackship_runner_protocol::Lease,
 }
 
 #[async_trait]
-impl Gate for BackendGate<'_> {
+impl Gate for PlanGate<'_> {
     async fn open(&self, received: &[ReceivedArtifact]) -> Result<(), Halt> {
         backend::check(
             file_of(received, artifact::BACKEND),
@@ -153,7 +155,14 @@ impl Gate for BackendGate<'_> {
         .map_err(|refusal| Halt::Refused {
             part: None,
             detail: refusal.to_string(),
-        })
+        })?;
+        match self.workdir.first_changed(received) {
+            None => Ok(()),
+            Some(name) => Err(Halt::Refused {
+                part: None,
+                detail: format!("`tofu init` changed `{name}`, which is not the configuration's."),
+            }),
+        }
     }
 }
 

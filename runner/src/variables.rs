@@ -20,8 +20,10 @@ pub(crate) fn variables_file(variables: &[InputVariable]) -> Vec<u8> {
         .iter()
         .filter(|variable| variable.category == VariableCategory::Terraform)
     {
+        // In parentheses an expression cannot end early and define a second variable; the line
+        // break ends a comment at its end.
         let value = if variable.hcl {
-            variable.value.clone()
+            format!("({}\n)", variable.value)
         } else {
             quoted(&variable.value)
         };

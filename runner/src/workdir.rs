@@ -9,7 +9,7 @@ use stackship_runner_protocol::{LOCK_FILE_BYTES_MAX, Lease};
 use stackship_sandbox::spec::{PROVIDERS_DIR, TOFU_DIR, WORKSPACE_DIR};
 use stackship_sandbox::{
     Artifact, Digest, Environment, Input, InputSource, Limits, Network, Placement, Presence,
-    ReadOnlyDirectory, SandboxSpec, Stdout, Step,
+    ReadOnlyDirectory, ReceivedArtifact, SandboxSpec, Stdout, Step,
 };
 
 use crate::dependencies::{LISTING_BYTES_MAX, LISTING_SCRIPT};
@@ -22,6 +22,12 @@ const TOFU: &str = "/opt/tofu/tofu";
 const OWN_DIR: &str = "/tmp/stackship";
 /// The plan file inside.
 pub(crate) const PLAN_FILE: &str = "/tmp/stackship/plan.bin";
+/// The input variables inside.
+const VARIABLES_FILE: &str = "/tmp/stackship/inputs.tfvars";
+/// The CLI configuration inside.
+const CLI_CONFIGURATION_FILE: &str = "/tmp/stackship/tofu.tfrc";
+/// The largest file of our own that is brought out again.
+const OWN_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The input variables inside, as an argument.
 pub(crate) const VARIABLES_ARGUMENT: &str = "-var-file=/tmp/stackship/inputs.tfvars";
 /// Exit code of the first step when the working directory holds no configuration.
@@ -62,6 +68,9 @@ pub(crate) mod artifact {
     pub(crate) const BACKEND: &str = "backend";
     pub(crate) const LOCK_FILE: &str = "lock_file";
     pub(crate) const MODULES: &str = "modules";
+    pub(crate) const VARIABLES: &str = "variables";
+    pub(crate) const CLI_CONFIGURATION: &str = "cli_configuration";
+    pub(crate) const APPROVED_PLAN: &str = "approved_plan";
 }
 
 /// The part of a specification that plan and apply share.
@@ -139,6 +148,12 @@ impl<'a> Workdir<'a> {
                     ".terraform.lock.hcl",
                     LOCK_FILE_BYTES_MAX,
                 ),
+                after_init(artifact::VARIABLES, VARIABLES_FILE, OWN_FILE_BYTES_MAX),
+                after_init(
+                    artifact::CLI_CONFIGURATION,
+                    CLI_CONFIGURATION_FILE,
+                    OWN_FILE_BYTES_MAX,
+                ),
             ],
             limits: Limits {
                 total_time: phase_time + AROUND_TIME_MAX,
@@ -146,6 +161,32 @@ impl<'a> Workdir<'a> {
             },
             network: self.network,
         }
+    }
+
+    /// The file of ours that is no longer what was placed, if there is one. `init` may run programs
+    /// of the configuration's choosing with the rights of every later step; between its end and the
+    /// phase's own step nothing of the configuration runs, so what comes out then is what is used.
+    pub(crate) fn first_changed(&self, received: &[ReceivedArtifact]) -> Option<&'static str> {
+        let (variables, cli) = self.own_bytes();
+        [
+            (artifact::VARIABLES, variables),
+            (artifact::CLI_CONFIGURATION, cli),
+        ]
+        .into_iter()
+        .find_map(|(name, placed)| {
+            let is_same = is_unchanged(received, name, Sha256Digest::of(&placed));
+            (!is_same).then_some(name)
+        })
+    }
+
+    /// Our own files as they are placed: the variables and the CLI configuration.
+    fn own_bytes(&self) -> (Vec<u8>, Vec<u8>) {
+        let has_mirror = self.settings.provider_mirror.is_some();
+        let hostname = &self.settings.hostname;
+        (
+            variables::variables_file(&self.inputs.pinned.variables),
+            backend::cli_configuration(hostname, has_mirror, self.network.egress),
+        )
     }
 
     fn directories(&self) -> Vec<ReadOnlyDirectory> {
@@ -163,8 +204,7 @@ impl<'a> Workdir<'a> {
 
     fn placed_inputs(&self) -> Vec<Input> {
         let hostname = &self.settings.hostname;
-        let has_mirror = self.settings.provider_mirror.is_some();
-        let cli = backend::cli_configuration(hostname, has_mirror, self.network.egress);
+        let (variables, cli) = self.own_bytes();
         let mut inputs = vec![
             Input {
                 name: input::CONFIGURATION.to_owned(),
@@ -174,12 +214,12 @@ impl<'a> Workdir<'a> {
                     directory: WORKSPACE_DIR.to_owned(),
                 },
             },
+            own_file(VARIABLES_FILE, variables),
             own_file(
-                "inputs.tfvars",
-                variables::variables_file(&self.inputs.pinned.variables),
+                "/tmp/stackship/backend.tf",
+                backend::override_file(hostname, self.lease),
             ),
-            own_file("backend.tf", backend::override_file(hostname, self.lease)),
-            own_file("tofu.tfrc", cli),
+            own_file(CLI_CONFIGURATION_FILE, cli),
         ];
         inputs.extend(
             self.lock_file
@@ -256,13 +296,36 @@ pub(crate) fn verified_file(name: &str, file: &Fetched, path: &str) -> Input {
     }
 }
 
-fn own_file(name: &str, bytes: Vec<u8>) -> Input {
+/// Whether the artifact of this name came out with these exact bytes.
+pub(crate) fn is_unchanged(
+    received: &[ReceivedArtifact],
+    name: &str,
+    expected: Sha256Digest,
+) -> bool {
+    received
+        .iter()
+        .any(|artifact| artifact.name() == name && artifact.digest() == inside(expected))
+}
+
+/// A file as it is after everything that `init` may have run.
+pub(crate) fn after_init(name: &str, path: &str, bytes_max: u64) -> Artifact {
+    Artifact {
+        name: name.to_owned(),
+        path: path.to_owned(),
+        bytes_max,
+        after: step::DEPENDENCIES.to_owned(),
+        presence: Presence::Optional,
+    }
+}
+
+fn own_file(path: &str, bytes: Vec<u8>) -> Input {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     Input {
         name: name.to_owned(),
         source: InputSource::Bytes(bytes),
         expected: None,
         placement: Placement::File {
-            path: format!("{OWN_DIR}/{name}"),
+            path: path.to_owned(),
             mode: 0o600,
         },
     }
@@ -305,7 +368,7 @@ fn environment(lease: &Lease, inputs: &Inputs, network: Network) -> Environment 
     }
     environment.set("TF_INPUT", "0");
     environment.set("TFE_RUN_ID", lease.run.to_string());
-    environment.set("TF_CLI_CONFIG_FILE", format!("{OWN_DIR}/tofu.tfrc"));
+    environment.set("TF_CLI_CONFIG_FILE", CLI_CONFIGURATION_FILE);
     environment
 }
 

@@ -122,7 +122,9 @@ const NOT_FOUND: Denied = Denied::not_found("variable");
 fn refused(why: &InvalidVariable) -> ApiError {
     let field = match why {
         InvalidVariable::Key | InvalidVariable::Reserved(_) => "key",
-        InvalidVariable::ValueTooLarge | InvalidVariable::ValueNul => "value",
+        InvalidVariable::ValueTooLarge
+        | InvalidVariable::ValueNul
+        | InvalidVariable::Expression => "value",
         InvalidVariable::HclEnvironment => "hcl",
     };
     ApiError::refused("VARIABLE_INVALID", field, why.to_string())

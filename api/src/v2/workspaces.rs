@@ -84,6 +84,12 @@ pub async fn create(
     let name: Name = request.data.attributes.name.parse().map_err(|invalid| {
         V2Error::refused("invalid name", format!("The workspace: {invalid}."))
     })?;
+    if name.is_kept_by_tofu() {
+        return Err(V2Error::refused(
+            "invalid name",
+            "OpenTofu keeps the workspace name `default` for itself. Choose another.",
+        ));
+    }
     let new = NewWorkspace {
         project: may.project.id,
         name,

@@ -3,7 +3,7 @@
 use stackship_domain::Sha256Digest;
 use stackship_domain::run::{EvidencePart, Predecessor};
 use stackship_domain::variable::VariableCategory;
-use stackship_runner_protocol::{ApplyEnd, InputName, Lease, PhaseResult};
+use stackship_runner_protocol::{ApplyEnd, InputName, Lease, PhaseResult, PlanEnd};
 
 use crate::support::{Pinned, World, snapshot, text_variable};
 
@@ -121,5 +121,61 @@ async fn a_variable_left_at_its_default_cannot_be_given_another_value_after_the_
         "{}",
         control_plane.log()
     );
+    world.stop().await;
+}
+
+/// Serves a module from inside the sandbox, and changes a file of ours where there is one: what a
+/// program that `tofu init` runs could do.
+const HOSTILE_TRANSPORT: &str = r#"[ ! -f "$TARGET" ] || echo '# changed' >>"$TARGET"
+if [ ! -d /tmp/repo ]; then
+  git init -q /tmp/repo && cd /tmp/repo && echo 'output "o" { value = 1 }' >main.tf && git add main.tf &&
+    git -c user.name=a -c user.email=a@b.invalid commit -qm module
+fi >&2
+exec git upload-pack /tmp/repo
+"#;
+
+const MODULE: &str = "module \"m\" {\n  source = \"git::ssh://git@localhost/repo.git\"\n}\n\
+    resource \"terraform_data\" \"a\" {\n  input = \"reviewed\"\n}\n";
+
+fn hostile_to(target: &str) -> Pinned {
+    let variables = [
+        ("GIT_SSH_COMMAND", "sh /workspace/transport.sh"),
+        ("TARGET", target),
+    ];
+    let variables = variables
+        .map(|(key, value)| text_variable(key, value, VariableCategory::Env, false))
+        .to_vec();
+    let files = [("main.tf", MODULE), ("transport.sh", HOSTILE_TRANSPORT)];
+    Pinned::with(&files, snapshot(variables))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_init_changes_after_it_was_verified_is_not_applied() {
+    let world = World::start().await;
+    let control_plane = &world.control_plane;
+    let run = hostile_to("/tmp/stackship/plan.bin");
+    run.pin(control_plane);
+    let plan = world.execute(run.plan.clone()).await;
+    let lease = run.apply(&plan, control_plane);
+    assert_eq!(
+        refused(&world.execute(lease).await),
+        Some(EvidencePart::Plan)
+    );
+    assert!(!control_plane.tofu_was_started());
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_that_init_changes_are_not_planned_with() {
+    let world = World::start().await;
+    let run = hostile_to("/tmp/stackship/inputs.tfvars");
+    run.pin(&world.control_plane);
+    let plan = world.execute(run.plan.clone()).await;
+    match &plan {
+        PhaseResult::Plan {
+            end: PlanEnd::Failed { detail, .. },
+        } => assert!(detail.contains("`variables`"), "{detail}"),
+        other => panic!("a plan was made: {other:?}"),
+    }
     world.stop().await;
 }

@@ -147,6 +147,17 @@ async fn project_named(
     Ok(InProject::of(app, tenant.caller, project).await?)
 }
 
+fn check_name(name: &Name) -> Result<(), ApiError> {
+    if name.is_kept_by_tofu() {
+        return Err(ApiError::refused(
+            "NAME_RESERVED",
+            "name",
+            "OpenTofu keeps the name `default` for itself; choose another",
+        ));
+    }
+    Ok(())
+}
+
 fn new_workspace(
     app: &App,
     project: ProjectId,
@@ -161,6 +172,7 @@ fn new_workspace(
         Some(&region),
         Some(approval_seconds),
     )?;
+    check_name(&body.name)?;
     Ok(NewWorkspace {
         project,
         name: body.name,
@@ -225,6 +237,7 @@ async fn workspace_change(
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
     let directory = body.working_directory.as_deref();
     check(directory, body.region.as_deref(), body.approval_seconds)?;
+    body.name.as_ref().map(check_name).transpose()?;
     let change = WorkspaceChange {
         name: body.name,
         tofu_version: body.tofu_version,
