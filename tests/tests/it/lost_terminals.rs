@@ -1,6 +1,6 @@
 //! A run belongs to the server: what becomes of the terminal that started it does not matter.
 
-use crate::support::World;
+use crate::support::{World, eventually};
 
 const ONE: &str = r#"
 resource "terraform_data" "one" {
@@ -62,8 +62,11 @@ fn runs_of_one_workspace_go_one_after_the_other() {
     let second = world
         .owner
         .start(&workspace, "plan_and_apply", &[("main.tf", ONE)]);
-    let waiting = world.owner.run(&second)["waiting_for"].clone();
-    assert_eq!(waiting["id"], first.as_str(), "{waiting}");
+    // The queue takes a new run in a step of its own.
+    eventually("the second run waits for the first", || {
+        let waiting = world.owner.run(&second)["waiting_for"].clone();
+        (waiting["id"] == first.as_str()).then_some(())
+    });
     world.owner.approve(&first);
     world.owner.wait_status(&first, "applied");
     let ended = world.owner.wait_status(&second, "no_changes");
