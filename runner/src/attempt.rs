@@ -197,6 +197,7 @@ async fn perform(
             .map(|finish| finish.map(|end| PhaseResult::Apply { end })),
     };
     drop(log);
+    tracing::debug!(attempt.id = %lease.attempt, "The phase of an attempt is over; its log is being sent to the end");
     shipper.flushed().await;
     match result {
         Ok(finish) => finish,
@@ -229,7 +230,10 @@ async fn report(shared: &Shared, hold: &Hold, heart: &Heart, result: &PhaseResul
     let mut pause = REPORT_AFTER;
     loop {
         match shared.control_plane.report(hold, result).await {
-            Ok(()) => return,
+            Ok(()) => {
+                tracing::debug!(attempt.id = %hold.attempt, "A result was taken");
+                return;
+            }
             Err(error) if error.may_pass() => {
                 tracing::warn!(error = %error, attempt.id = %hold.attempt, "A result was not taken; saying it again");
             }

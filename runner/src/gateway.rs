@@ -88,6 +88,10 @@ impl Gateway {
     }
 
     async fn connection(self: Arc<Self>, client: TcpStream) {
+        // Answers are written in parts; without this each would wait for the last one's acknowledgement.
+        if let Err(error) = client.set_nodelay(true) {
+            tracing::debug!(%error, "A connection to a gateway cannot be told to send at once");
+        }
         let answer = service_fn(|request| {
             let gateway = Arc::clone(&self);
             async move { Ok::<_, Infallible>(gateway.answer(request).await) }

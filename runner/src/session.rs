@@ -125,6 +125,7 @@ impl Session<'_> {
             why = orders.next(true) => return Err(SessionError::Interrupted(why)),
             launched = self.driver.launch(spec) => launched?,
         };
+        tracing::debug!(attempt.id = %self.lease.attempt, "The sandbox of an attempt is up");
         let (gateway, _servers) = self.serve(sandbox.as_mut());
         let control = sandbox.control();
         let (mut received, mut interrupted, mut halt, mut has_passed) =
@@ -134,11 +135,16 @@ impl Session<'_> {
             tokio::select! {
                 event = sandbox.next_event() => match event {
                     None => break,
-                    Some(Event::StepStarted { .. }) => {}
+                    Some(Event::StepStarted { step }) => {
+                        tracing::debug!(attempt.id = %self.lease.attempt, %step, "Step `{step}` began");
+                    }
                     Some(Event::Log { stream, bytes, .. }) => log.write(stream, &bytes),
                     Some(Event::LogTruncated) => log.note("(more was written than is kept)"),
                     Some(Event::Artifact(artifact)) => received.push(artifact),
-                    Some(Event::StepEnded(_)) => log.end_step(),
+                    Some(Event::StepEnded(report)) => {
+                        tracing::debug!(attempt.id = %self.lease.attempt, step = %report.step, "Step `{}` ended", report.step);
+                        log.end_step();
+                    }
                     Some(Event::Paused { .. }) => match self.gate.open(&received).await {
                         Ok(()) => {
                             has_passed = true;

@@ -3,6 +3,7 @@
 use std::future::IntoFuture as _;
 use std::time::Duration;
 
+use axum::serve::ListenerExt as _;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use stackship_api::signed_path::SignedPaths;
 use stackship_api::v2::Draining;
@@ -148,6 +149,12 @@ fn serve_http(
     );
     let router = router.layer(axum::Extension(Draining(stop.clone())));
     let ending = stop.clone();
+    // Answers are written in parts; without this each would wait for the last one's acknowledgement.
+    let listener = listener.tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::debug!(%error, "A connection cannot be told to send at once");
+        }
+    });
     let server = axum::serve(listener, router)
         .with_graceful_shutdown(async move { ending.cancelled().await });
     (tokio::spawn(server.into_future()), stop)

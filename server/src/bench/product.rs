@@ -60,7 +60,7 @@ impl Product {
             ("STACKSHIP_LISTEN", format!("127.0.0.1:{port}")),
             ("STACKSHIP_HOSTNAME", "stackship.bench".to_owned()),
             ("STACKSHIP_TOFU__MIRROR", bench.mirror.display().to_string()),
-            ("STACKSHIP_LOG_FILTER", "warn".to_owned()),
+            ("STACKSHIP_LOG_FILTER", log_filter()),
             ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
         ];
         let server = Command::new(&program)
@@ -221,6 +221,11 @@ impl Product {
         }
         Ok(serde_json::from_str(&text)?)
     }
+}
+
+/// Quiet, unless whoever measures wants to see where the time goes.
+fn log_filter() -> String {
+    std::env::var("STACKSHIP_LOG_FILTER").unwrap_or_else(|_| "warn".to_owned())
 }
 
 fn text(value: &Value) -> Result<&str, Failure> {
