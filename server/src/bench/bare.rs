@@ -15,48 +15,58 @@ resource "terraform_data" "item" {
 }
 "#;
 
-/// init, plan, show and apply in a fresh directory; how long they took together.
+const INIT: &[&str] = &["init", "-input=false", "-no-color"];
+const PLAN: &[&str] = &[
+    "plan",
+    "-input=false",
+    "-no-color",
+    "-lock=false",
+    "-detailed-exitcode",
+    "-out=plan.bin",
+];
+const SHOW: &[&str] = &["show", "-json", "plan.bin"];
+const APPLY: &[&str] = &[
+    "apply",
+    "-input=false",
+    "-no-color",
+    "-lock=false",
+    "plan.bin",
+];
+
+/// The commands of a run, where the plan and the apply each begin in a fresh directory, as in every
+/// pipeline that asks a person in between; how long they took together.
 pub async fn run(tofu: &Path) -> Result<Duration, Failure> {
-    let directory = tempfile::tempdir()?;
-    std::fs::write(directory.path().join("main.tf"), CONFIGURATION)?;
+    let (plan, apply) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    for directory in [&plan, &apply] {
+        std::fs::write(directory.path().join("main.tf"), CONFIGURATION)?;
+    }
     let began = Instant::now();
-    let commands: [&[&str]; 4] = [
-        &["init", "-input=false", "-no-color"],
-        &[
-            "plan",
-            "-input=false",
-            "-no-color",
-            "-lock=false",
-            "-detailed-exitcode",
-            "-out=plan.bin",
-        ],
-        &["show", "-json", "plan.bin"],
-        &[
-            "apply",
-            "-input=false",
-            "-no-color",
-            "-lock=false",
-            "plan.bin",
-        ],
-    ];
-    for arguments in commands {
-        let output = Command::new(tofu)
-            .args(arguments)
-            .current_dir(directory.path())
-            .env_clear()
-            .envs([
-                ("HOME", "/nonexistent"),
-                ("PATH", "/usr/bin:/bin"),
-                ("TF_IN_AUTOMATION", "1"),
-                ("CHECKPOINT_DISABLE", "1"),
-            ])
-            .kill_on_drop(true)
-            .output()
-            .await?;
-        let code = output.status.code();
-        if code != Some(0) && code != Some(2) {
-            return Err(format!("tofu {} ended with {code:?}", arguments[0]).into());
-        }
+    for command in [INIT, PLAN, SHOW] {
+        execute(tofu, plan.path(), command).await?;
+    }
+    std::fs::copy(plan.path().join("plan.bin"), apply.path().join("plan.bin"))?;
+    for command in [INIT, APPLY] {
+        execute(tofu, apply.path(), command).await?;
     }
     Ok(began.elapsed())
+}
+
+async fn execute(tofu: &Path, directory: &Path, arguments: &[&str]) -> Result<(), Failure> {
+    let output = Command::new(tofu)
+        .args(arguments)
+        .current_dir(directory)
+        .env_clear()
+        .envs([
+            ("HOME", "/nonexistent"),
+            ("PATH", "/usr/bin:/bin"),
+            ("TF_IN_AUTOMATION", "1"),
+            ("CHECKPOINT_DISABLE", "1"),
+        ])
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    match output.status.code() {
+        Some(0 | 2) => Ok(()),
+        code => Err(format!("tofu {} ended with {code:?}", arguments[0]).into()),
+    }
 }

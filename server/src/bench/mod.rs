@@ -4,6 +4,7 @@ mod bare;
 mod figures;
 mod product;
 mod run;
+mod terminal;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,9 @@ pub enum Benchmark {
     /// A run of 20 resources through the API, from upload to applied, approved at once, against the
     /// same OpenTofu commands bare; interleaved.
     Run,
+    /// The same run as `tofu apply` in a pseudo-terminal, answered at once, above what the CLI itself
+    /// waits.
+    Terminal,
 }
 
 /// How to measure.
@@ -35,10 +39,17 @@ pub struct Bench {
     pub mirror: PathBuf,
 }
 
+/// The OpenTofu that both sides run.
+fn tofu(bench: &Bench) -> PathBuf {
+    let version = crate::settings::Settings::default().default_tofu_version;
+    bench.mirror.join(version).join("tofu")
+}
+
 /// Measures and prints.
 pub async fn bench(command: Bench) -> Result<(), Failure> {
     let figures = match command.name {
         Benchmark::Run => run::measure(&command).await?,
+        Benchmark::Terminal => terminal::measure(&command).await?,
     };
     if command.json {
         figures::print_json(&figures);

@@ -18,6 +18,11 @@ const RUN_LIMIT: Duration = Duration::from_mins(2);
 /// How often a run's status is asked for; part of what is measured, so it is short.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
+/// The installation's name in `cloud` blocks.
+pub const HOSTNAME: &str = "stackship.bench";
+/// The organization that everything belongs to.
+pub const ORGANIZATION: &str = "bench";
+
 /// A running server with an organization and a token.
 pub struct Product {
     server: Child,
@@ -58,7 +63,7 @@ impl Product {
                 home.path().join("data").display().to_string(),
             ),
             ("STACKSHIP_LISTEN", format!("127.0.0.1:{port}")),
-            ("STACKSHIP_HOSTNAME", "stackship.bench".to_owned()),
+            ("STACKSHIP_HOSTNAME", HOSTNAME.to_owned()),
             ("STACKSHIP_TOFU__MIRROR", bench.mirror.display().to_string()),
             ("STACKSHIP_LOG_FILTER", log_filter()),
             ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
@@ -89,7 +94,7 @@ impl Product {
                 "admin",
                 "bootstrap",
                 "--organization",
-                "bench",
+                ORGANIZATION,
                 "--login",
                 "bench",
                 "--json",
@@ -112,13 +117,23 @@ impl Product {
         })
     }
 
+    /// Where it listens.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The owner's token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// A workspace that no run has touched.
     pub async fn workspace(&self, number: u16) -> Result<String, Failure> {
         let body = json!({"name": format!("bench-{number}"), "project": "default"});
         let made = self
             .call(
                 Method::POST,
-                "/v1/organizations/bench/workspaces",
+                &format!("/v1/organizations/{ORGANIZATION}/workspaces"),
                 Some(body),
             )
             .await?;

@@ -9,8 +9,7 @@ use crate::Failure;
 
 /// Measures pairs, one after the other, so that both sides see the same machine.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
-    let version = crate::settings::Settings::default().default_tofu_version;
-    let tofu = bench.mirror.join(version).join("tofu");
+    let tofu = super::tofu(bench);
     let product = Product::start(bench).await?;
     // One of each first: caches and connection pools are warm in every measured pair.
     let warm = product.workspace(0).await?;
