@@ -11,6 +11,7 @@
 //! | [`runner`], [`settings`] | the loop that leases, and what it is told |
 //! | [`attempt`], [`heartbeat`] | one lease from its start to its report |
 //! | [`plan`], [`apply`], [`session`] | the two phases as sandbox specifications, and what drives them |
+//! | [`inspect`] | what a plan says, in a second sandbox without network |
 //! | [`workdir`], [`variables`], [`backend`], [`dependencies`] | what is put around a configuration, and the checks after `init` |
 //! | [`control_plane`], [`inputs`], [`tools`] | what is fetched, each verified by its digest |
 //! | [`gateway`], [`logs`], [`plan_json`] | what comes out |
@@ -23,6 +24,7 @@ mod dependencies;
 mod gateway;
 mod heartbeat;
 mod inputs;
+mod inspect;
 pub mod logs;
 mod plan;
 pub mod plan_json;

@@ -1,4 +1,4 @@
-//! The plan phase: `init`, a look at the backend, `plan`, the plan as JSON.
+//! The plan phase: `init`, a look at the backend, `plan`; then the plan as JSON, in a sandbox of its own.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -8,17 +8,17 @@ use async_trait::async_trait;
 use stackship_domain::run::TerminalReason;
 use stackship_domain::variable::PlanOptions;
 use stackship_runner_protocol::{
-    ArtifactKind, InputName, InputRef, PLAN_BYTES_MAX, PLAN_JSON_BYTES_MAX, PlanEnd, PlanJsonFacts,
-    StoredArtifact,
+    ArtifactKind, InputName, InputRef, PLAN_BYTES_MAX, PlanEnd, PlanJsonFacts, StoredArtifact,
 };
 use stackship_sandbox::{
-    Artifact, LaunchError, Outcome, Presence, ReceivedArtifact, Stdout, Step, StepExit,
+    Artifact, LaunchError, Outcome, Presence, ReceivedArtifact, Step, StepExit,
 };
 
 use crate::attempt::{Attempt, Finish};
 use crate::control_plane::CallError;
 use crate::dependencies::bundle_digest;
 use crate::inputs::{InputError, Inputs};
+use crate::inspect::{self, PROVIDERS, Subject};
 use crate::session::{
     Ended, Fault, Gate, Halt, Interruption, Session, SessionError, digest_of, fault, file_of,
     sandbox_evidence,
@@ -27,12 +27,8 @@ use crate::workdir::{PLAN_FILE, VARIABLES_ARGUMENT, Workdir, artifact};
 use crate::{backend, plan_json};
 
 const PLAN: &str = "plan";
-const SHOW: &str = "show";
-const PLAN_JSON: &str = "plan_json";
 /// Exit codes of `tofu plan -detailed-exitcode` that come with a plan.
 const PLANNED_CODES: [i32; 2] = [0, 2];
-/// For `tofu show`, which needs no network.
-const SHOW_TIME_MAX: Duration = Duration::from_mins(5);
 
 /// Executes the phase. An error means that something could not be fetched or stored.
 pub(crate) async fn run(attempt: &mut Attempt<'_>) -> Result<Finish<PlanEnd>, InputError> {
@@ -66,7 +62,7 @@ pub(crate) async fn run(attempt: &mut Attempt<'_>) -> Result<Finish<PlanEnd>, In
         can_hand_back: true,
     };
     match session.run(spec, attempt.log, attempt.orders).await {
-        Ok(ended) => Ok(finish(attempt, ended).await?),
+        Ok(ended) => Ok(finish(attempt, &workdir, ended).await?),
         Err(SessionError::Interrupted(why)) => Ok(interrupted(why)),
         Err(SessionError::Launch(LaunchError::Spec(error))) => {
             failed(TerminalReason::PlanRefused, attempt.sentence(&error))
@@ -89,13 +85,7 @@ fn specification(
         continue_on: PLANNED_CODES.to_vec(),
         ..workdir.tofu(PLAN, &arguments, Duration::from_secs(seconds_max.into()))
     });
-    spec.steps.push(Step {
-        stdout: Stdout::Artifact {
-            name: PLAN_JSON.to_owned(),
-            bytes_max: PLAN_JSON_BYTES_MAX,
-        },
-        ..workdir.tofu(SHOW, &["show", "-json", PLAN_FILE], SHOW_TIME_MAX)
-    });
+    spec.steps.push(inspect::pack_step(workdir));
     spec.artifacts.push(Artifact {
         name: PLAN.to_owned(),
         path: PLAN_FILE.to_owned(),
@@ -174,50 +164,92 @@ const fn interrupted(why: Interruption) -> Finish<PlanEnd> {
     }
 }
 
-async fn finish(attempt: &Attempt<'_>, ended: Ended) -> Result<Finish<PlanEnd>, CallError> {
+async fn finish(
+    attempt: &mut Attempt<'_>,
+    workdir: &Workdir<'_>,
+    ended: Ended,
+) -> Result<Finish<PlanEnd>, CallError> {
+    if let Some(finish) = unfinished(attempt, &ended) {
+        return Ok(finish);
+    }
+    let outcome = &ended.outcome;
+    let (Some(plan), Some(providers)) = (outcome.artifact(PLAN), outcome.artifact(PROVIDERS))
+    else {
+        return Ok(incomplete());
+    };
+    let subject = Subject {
+        plan,
+        lock_file: outcome.artifact(artifact::LOCK_FILE),
+        providers,
+    };
+    let inspected = match inspect::inspect(attempt, workdir, &subject).await {
+        Ok(inspected) => inspected,
+        Err(SessionError::Interrupted(why)) => return Ok(interrupted(why)),
+        Err(SessionError::Launch(error)) => {
+            return Ok(Finish::Result(PlanEnd::Failed {
+                reason: TerminalReason::SandboxUnavailable,
+                detail: attempt.sentence(&error),
+            }));
+        }
+    };
+    if let Some(finish) = unfinished(attempt, &inspected) {
+        return Ok(finish);
+    }
+    planned(attempt, outcome, &inspected.outcome).await
+}
+
+/// How the phase ends when a sandbox did not come to its own end; `None` when it did.
+fn unfinished(attempt: &Attempt<'_>, ended: &Ended) -> Option<Finish<PlanEnd>> {
     match (&ended.halt, ended.interrupted) {
         (Some(Halt::Refused { detail, .. }), _) => {
             let (reason, detail) = (TerminalReason::PlanRefused, attempt.plain(detail));
-            return Ok(Finish::Result(PlanEnd::Failed { reason, detail }));
+            return Some(Finish::Result(PlanEnd::Failed { reason, detail }));
         }
-        (Some(Halt::Lost), _) => return Ok(Finish::Lost),
-        (Some(Halt::Canceled), _) => return Ok(Finish::Result(PlanEnd::Stopped)),
-        (None, Some(why)) => return Ok(interrupted(why)),
+        (Some(Halt::Lost), _) => return Some(Finish::Lost),
+        (Some(Halt::Canceled), _) => return Some(Finish::Result(PlanEnd::Stopped)),
+        (None, Some(why)) => return Some(interrupted(why)),
         (None, None) => {}
     }
     let failed = |reason, detail: &str| PlanEnd::Failed {
         reason,
         detail: attempt.plain(detail),
     };
-    Ok(Finish::Result(match fault(&ended.outcome) {
-        None => return planned(attempt, &ended.outcome).await.map(Finish::Result),
-        Some(Fault::Step { name, exit }) => {
+    Some(Finish::Result(match fault(&ended.outcome)? {
+        Fault::Step { name, exit } => {
             failed(TerminalReason::PlanFailed, &step_sentence(&name, exit))
         }
-        Some(Fault::Refused { detail, .. }) => failed(TerminalReason::PlanRefused, &detail),
-        Some(Fault::Limit { detail }) => failed(TerminalReason::PlanLimitExceeded, detail),
-        Some(Fault::Lost { detail }) => PlanEnd::SandboxLost {
+        Fault::Refused { detail, .. } => failed(TerminalReason::PlanRefused, &detail),
+        Fault::Limit { detail } => failed(TerminalReason::PlanLimitExceeded, detail),
+        Fault::Lost { detail } => PlanEnd::SandboxLost {
             detail: detail.to_owned(),
         },
-        Some(Fault::Stopped { .. }) => PlanEnd::SandboxLost {
+        Fault::Stopped { .. } => PlanEnd::SandboxLost {
             detail: "The sandbox was killed.".to_owned(),
         },
     }))
 }
 
+fn incomplete() -> Finish<PlanEnd> {
+    Finish::Result(PlanEnd::SandboxLost {
+        detail: "The sandbox ended without everything it must bring.".to_owned(),
+    })
+}
+
 /// Stores what came out. Reading the JSON and storing the files go on at the same time.
-async fn planned(attempt: &Attempt<'_>, outcome: &Outcome) -> Result<PlanEnd, CallError> {
+async fn planned(
+    attempt: &Attempt<'_>,
+    outcome: &Outcome,
+    inspected: &Outcome,
+) -> Result<Finish<PlanEnd>, CallError> {
     let exit = outcome.step(PLAN).map(|report| report.exit);
     let files = (
         outcome.artifact(PLAN),
-        outcome.artifact(PLAN_JSON),
+        inspect::plan_json(inspected),
         outcome.artifact(artifact::MODULES),
     );
     let (Some(StepExit::Code(exit_code)), (Some(plan), Some(json), Some(modules))) = (exit, files)
     else {
-        return Ok(PlanEnd::SandboxLost {
-            detail: "The sandbox ended without everything it must bring.".to_owned(),
-        });
+        return Ok(incomplete());
     };
     let lock_file = outcome.artifact(artifact::LOCK_FILE);
     let dependencies =
@@ -236,12 +268,12 @@ async fn planned(attempt: &Attempt<'_>, outcome: &Outcome) -> Result<PlanEnd, Ca
     );
     let Ok(facts) = facts? else {
         let detail = "The plan's JSON cannot be read.".to_owned();
-        return Ok(PlanEnd::Failed {
+        return Ok(Finish::Result(PlanEnd::Failed {
             reason: TerminalReason::PlanFailed,
             detail,
-        });
+        }));
     };
-    Ok(PlanEnd::Planned {
+    Ok(Finish::Result(PlanEnd::Planned {
         exit_code,
         json: facts,
         plan: stored_plan?,
@@ -249,7 +281,7 @@ async fn planned(attempt: &Attempt<'_>, outcome: &Outcome) -> Result<PlanEnd, Ca
         lock_file: lock_file?,
         dependencies,
         sandbox: sandbox_evidence(attempt.settings, outcome),
-    })
+    }))
 }
 
 async fn facts(

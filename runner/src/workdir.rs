@@ -189,7 +189,8 @@ impl<'a> Workdir<'a> {
         )
     }
 
-    fn directories(&self) -> Vec<ReadOnlyDirectory> {
+    /// What is bound read-only into every sandbox of the attempt.
+    pub(crate) fn directories(&self) -> Vec<ReadOnlyDirectory> {
         let tofu = ReadOnlyDirectory {
             host: self.tofu.clone(),
             inside: TOFU_DIR.to_owned(),
@@ -246,17 +247,20 @@ impl<'a> Workdir<'a> {
     }
 
     fn list_dependencies(&self) -> Step {
-        let script = ["/bin/sh", "-c", LISTING_SCRIPT]
-            .map(str::to_owned)
-            .to_vec();
         Step {
             stdout: Stdout::Artifact {
                 name: artifact::MODULES.to_owned(),
                 bytes_max: LISTING_BYTES_MAX,
             },
             pause_after: true,
-            ..self.step(step::DEPENDENCIES, script, LOOK_TIME_MAX)
+            ..self.shell(step::DEPENDENCIES, LISTING_SCRIPT, LOOK_TIME_MAX)
         }
+    }
+
+    /// A step that runs a script of ours.
+    pub(crate) fn shell(&self, name: &str, script: &str, time_limit: Duration) -> Step {
+        let arguments = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        self.step(name, arguments, time_limit)
     }
 
     fn step(&self, name: &str, argv: Vec<String>, time_limit: Duration) -> Step {
