@@ -1,9 +1,10 @@
 //! `stackship admin`: what only somebody at the machine may set up.
 
 use stackship_domain::{Actor, Name};
+use stackship_store::records::passwords::{self, Password};
 use stackship_store::records::tokens::NewToken;
 use stackship_store::records::users::{NewUser, UserKind};
-use stackship_store::records::{Origin, organizations, projects, runners, tokens, users};
+use stackship_store::records::{Origin, grants, organizations, projects, runners, tokens, users};
 use stackship_store::{Store, clock};
 
 use crate::Failure;
@@ -29,6 +30,10 @@ pub async fn run(settings: &Settings, command: Admin) -> Result<(), Failure> {
             };
             bootstrap(&store, &organization, &owner, &project, json).await
         }
+        Admin::SetPassword {
+            organization,
+            login,
+        } => set_password(&store, &organization, &login).await,
         Admin::CreateRunner { name } => create_runner(&store, &name).await,
     };
     store.pool.close().await;
@@ -63,11 +68,7 @@ async fn bootstrap(
         )
         .into());
     }
-    let origin = Origin {
-        actor: Actor::Operator,
-        request_id: clock::fresh_text(),
-        command_id: clock::fresh_text(),
-    };
+    let origin = operator();
     let user = if let Some(user) = users::by_login(&store.pool, &owner.login).await? {
         user.id
     } else {
@@ -101,6 +102,47 @@ async fn bootstrap(
         println!("The token is shown this once; keep it where secrets are kept.");
     }
     Ok(())
+}
+
+/// Whoever has the machine.
+fn operator() -> Origin {
+    Origin {
+        actor: Actor::Operator,
+        request_id: clock::fresh_text(),
+        command_id: clock::fresh_text(),
+    }
+}
+
+async fn set_password(store: &Store, organization: &str, login: &str) -> Result<(), Failure> {
+    let name: Name = organization
+        .parse()
+        .map_err(|error| format!("--organization: {error}"))?;
+    let organization = organizations::by_name(&store.pool, &name)
+        .await?
+        .ok_or_else(|| format!("--organization: there is no `{name}`"))?;
+    let user = users::by_login(&store.pool, login)
+        .await?
+        .ok_or_else(|| format!("--login: there is no user `{login}`"))?;
+    let is_member = grants::role_for(&store.pool, organization.id, user.id, None, None).await?;
+    if is_member.is_none() {
+        return Err(format!("--login: `{login}` has no role in `{name}`").into());
+    }
+    let password = tokio::task::spawn_blocking(read_line).await??;
+    let password = Password::new(password)?;
+    let context = operator().within(organization.id);
+    passwords::set(store, &context, user.id, password).await?;
+    println!("The password of {login} is set.");
+    Ok(())
+}
+
+/// One line, without its end; nothing longer than a password may be.
+fn read_line() -> std::io::Result<String> {
+    use std::io::{BufRead as _, Read as _};
+    let mut line = String::new();
+    let longest = passwords::PASSWORD_BYTES_MAX as u64 + 2;
+    std::io::stdin().lock().take(longest).read_line(&mut line)?;
+    line.truncate(line.trim_end_matches(['\r', '\n']).len());
+    Ok(line)
 }
 
 async fn create_runner(store: &Store, name: &str) -> Result<(), Failure> {

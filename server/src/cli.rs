@@ -79,6 +79,17 @@ pub enum Admin {
         #[arg(long)]
         json: bool,
     },
+    /// Set a user's password, read as one line from standard input. It is asked for again before
+    /// guarded downloads; signing in needs none. Only somebody at the machine may set it, so that a
+    /// stolen token cannot.
+    SetPassword {
+        /// Name of an organization of the user: its history tells that the password was set.
+        #[arg(long)]
+        organization: String,
+        /// Login of the user.
+        #[arg(long)]
+        login: String,
+    },
     /// Register a runner host. Prints its token once.
     CreateRunner {
         /// A name that says which machine it is.

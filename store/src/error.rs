@@ -60,6 +60,9 @@ pub enum StoreError {
     /// An object could not be stored, read or authenticated.
     #[error("an object could not be stored or read")]
     Object(#[from] crate::objects::ObjectError),
+    /// A password could not be hashed.
+    #[error("a password could not be hashed")]
+    Hash(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A document did not serialize.
     #[error("a document did not serialize")]
     Serialize(#[from] serde_json::Error),

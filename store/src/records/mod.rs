@@ -10,6 +10,7 @@ pub mod grants;
 pub mod locks;
 pub mod organizations;
 pub mod page;
+pub mod passwords;
 pub mod projects;
 pub mod runners;
 pub mod runs_record;

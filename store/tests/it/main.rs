@@ -13,6 +13,7 @@ mod no_apply_without_approval;
 mod objects_detect_tampering;
 mod objects_round_trip;
 mod objects_without_rows_are_swept;
+mod passwords_prove_who_is_there;
 mod phase_logs;
 mod roles_hold_below_their_scope;
 mod runs_are_pinned;
