@@ -7,6 +7,9 @@
 //! the text; `a` with the number of items and the items; `o` with the number of members and, sorted
 //! by the bytes of their names, each name and value.
 //!
+//! The payload is the stored one. Today's shape is no evidence: a release that reads old events in a
+//! new shape would find another chain over a log that nobody touched.
+//!
 //! Changing anything here needs a new version and a rebuild, and breaks every head kept outside.
 
 use serde_json::Value;
@@ -43,7 +46,7 @@ pub fn link(previous: Sha256Digest, number: i64, event: &LoggedEvent) -> Sha256D
         text(column, &mut bytes);
     }
     bytes.extend(event.recorded_at.as_microsecond().to_be_bytes());
-    json(&event.payload, &mut bytes);
+    json(&event.stored_payload, &mut bytes);
     Sha256Digest::from_bytes(Sha256::digest(&bytes).into())
 }
 

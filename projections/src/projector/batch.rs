@@ -126,6 +126,7 @@ mod tests {
             event_type: "noted".to_owned(),
             event_version: "1.0".to_owned(),
             payload: serde_json::json!({}),
+            stored_payload: serde_json::json!({}),
             organization_id: "org-1".to_owned(),
             actor: "system".to_owned(),
             request_id: "request".to_owned(),

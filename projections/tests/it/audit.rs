@@ -1,11 +1,12 @@
 //! The audit's chain and its pages.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgPool;
 use stackship_domain::Sha256Digest;
 use stackship_domain::run::samples;
 use stackship_projections::audit::{CHAIN_START, link};
-use stackship_store::log::{FeedPosition, LoggedEvent};
+use stackship_projections::{BATCH_EVENTS_LIVE, PAGE_ROWS_MAX};
+use stackship_store::log::{FeedPosition, LoggedEvent, UnknownVersion, feed_read_as};
 
 use crate::world::World;
 
@@ -21,7 +22,8 @@ fn event() -> LoggedEvent {
         sequence: 4,
         event_type: "run_queued".to_owned(),
         event_version: "1.0".to_owned(),
-        payload: json!({
+        payload: json!({"of": "no importance to the chain"}),
+        stored_payload: json!({
             "zeta": [null, true, false, 0, -7, 18_446_744_073_709_551_615_u64, 0.25],
             "é": "text\n\"",
             "a": {},
@@ -74,10 +76,10 @@ fn every_part_changes_the_hash() {
         changed(|event| event.request_id.push('x')),
         changed(|event| event.command_id.push('x')),
         changed(|event| event.recorded_at = samples::at(6)),
-        changed(|event| event.payload["a"] = json!([])),
-        changed(|event| event.payload["a"] = json!(null)),
-        changed(|event| event.payload["a"] = json!({"a": {}})),
-        changed(|event| event.payload["b"] = json!({})),
+        changed(|event| event.stored_payload["a"] = json!([])),
+        changed(|event| event.stored_payload["a"] = json!(null)),
+        changed(|event| event.stored_payload["a"] = json!({"a": {}})),
+        changed(|event| event.stored_payload["b"] = json!({})),
         // What one column loses the next one gains.
         changed(|event| {
             event.request_id = "requestc".to_owned();
@@ -91,12 +93,71 @@ fn every_part_changes_the_hash() {
 }
 
 #[test]
-fn the_place_in_the_feed_does_not_change_the_hash() {
-    let moved = LoggedEvent {
+fn neither_the_place_in_the_feed_nor_todays_shape_changes_the_hash() {
+    let seen_otherwise = LoggedEvent {
         at: FeedPosition::default(),
+        payload: json!({"in": "another shape"}),
         ..event()
     };
-    assert_eq!(link(CHAIN_START, 1, &moved), link(CHAIN_START, 1, &event()));
+    assert_eq!(
+        link(CHAIN_START, 1, &seen_otherwise),
+        link(CHAIN_START, 1, &event())
+    );
+}
+
+/// What a later release may do with every event that is there today.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the type of every upcast, of which this one refuses nothing"
+)]
+fn later_upcast(
+    _: &str,
+    event_type: &str,
+    version: &str,
+    mut payload: Value,
+) -> Result<Value, UnknownVersion> {
+    payload["shape"] = json!(format!("{event_type} {version}, brought to 2.0"));
+    Ok(payload)
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_release_that_reads_events_in_a_new_shape_finds_the_same_chain(pool: PgPool) {
+    let world = World::new(pool);
+    let tenant = world.tenant().await;
+    world.applied_run(&tenant).await;
+    world.fact(&tenant).await;
+    world.settle().await;
+    let page = world
+        .views
+        .audit_page(tenant.organization, None, PAGE_ROWS_MAX)
+        .await
+        .unwrap();
+    assert!(page.next_before.is_none(), "the test reads one page only");
+    let entries = page.entries.iter().rev();
+
+    let mut connection = world.owner.acquire().await.unwrap();
+    let events = feed_read_as(
+        &mut connection,
+        FeedPosition::default(),
+        i64::from(BATCH_EVENTS_LIVE),
+        later_upcast,
+    )
+    .await
+    .unwrap();
+    assert!(
+        events
+            .iter()
+            .all(|event| event.payload["shape"].is_string())
+    );
+    let mut head = CHAIN_START;
+    let chain = (1..).zip(&events).map(|(number, event)| {
+        head = link(head, number, event);
+        head
+    });
+    assert_eq!(
+        chain.collect::<Vec<_>>(),
+        entries.map(|entry| entry.hash).collect::<Vec<_>>()
+    );
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]

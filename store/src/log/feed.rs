@@ -4,9 +4,10 @@
 //! here is by writing transaction, and only transactions older than every one still running are
 //! visible: an event can never appear behind the point a reader has passed.
 
-use sqlx::{PgConnection, Row as _};
+use sqlx::{PgConnection, PgPool, Row as _};
 use stackship_domain::Timestamp;
 
+use super::Upcast;
 use crate::{DbTime, StoreError};
 
 /// A point in the feed; the reader has seen everything up to and including it.
@@ -37,6 +38,9 @@ pub struct LoggedEvent {
     pub event_version: String,
     /// Its payload, in today's shape.
     pub payload: serde_json::Value,
+    /// Its payload as it was stored: what a later release, with other ideas of today's shape, reads
+    /// as well. For whoever vouches for what is written.
+    pub stored_payload: serde_json::Value,
     /// The tenant.
     pub organization_id: String,
     /// Who caused it.
@@ -65,6 +69,16 @@ pub async fn feed_read(
     after: FeedPosition,
     limit: i64,
 ) -> Result<Vec<LoggedEvent>, StoreError> {
+    feed_read_as(connection, after, limit, super::upcast).await
+}
+
+/// The same as a release with another `upcast` reads it.
+pub async fn feed_read_as(
+    connection: &mut PgConnection,
+    after: FeedPosition,
+    limit: i64,
+    upcast: Upcast,
+) -> Result<Vec<LoggedEvent>, StoreError> {
     let rows = sqlx::query(READ)
         .bind(after.epoch)
         .bind(after.transaction.to_string())
@@ -72,7 +86,7 @@ pub async fn feed_read(
         .bind(limit)
         .fetch_all(connection)
         .await?;
-    rows.iter().map(event).collect()
+    rows.iter().map(|row| event(row, upcast)).collect()
 }
 
 /// The last event that is safe to read now; the start of the feed when there is none. A reader that
@@ -89,6 +103,19 @@ pub async fn feed_safe_end(connection: &mut PgConnection) -> Result<FeedPosition
     row.map_or(Ok(FeedPosition::default()), |row| position(&row))
 }
 
+/// Whether this cluster can have written the newest events of the log. A log that was restored into
+/// another one may hold transactions that this one has yet to reach: whatever it writes now would
+/// stand before what readers have passed, and they would never see it. A new epoch puts it behind.
+pub async fn written_here(pool: &PgPool) -> Result<bool, StoreError> {
+    let reached: Option<bool> = sqlx::query_scalar(
+        "select transaction_id < pg_snapshot_xmax(pg_current_snapshot()) from log.events \
+         where epoch = (select epoch from log.store_epoch) order by epoch desc, transaction_id desc limit 1",
+    )
+    .fetch_optional(pool)
+    .await?;
+    Ok(reached.unwrap_or(true))
+}
+
 fn position(row: &sqlx::postgres::PgRow) -> Result<FeedPosition, StoreError> {
     Ok(FeedPosition {
         epoch: row.try_get("epoch")?,
@@ -97,16 +124,17 @@ fn position(row: &sqlx::postgres::PgRow) -> Result<FeedPosition, StoreError> {
     })
 }
 
-fn event(row: &sqlx::postgres::PgRow) -> Result<LoggedEvent, StoreError> {
+fn event(row: &sqlx::postgres::PgRow, upcast: Upcast) -> Result<LoggedEvent, StoreError> {
     let at = position(row)?;
     let aggregate_type: String = row.try_get("aggregate_type")?;
     let event_type: String = row.try_get("event_type")?;
     let event_version: String = row.try_get("event_version")?;
-    let payload = super::upcast(
+    let stored_payload: serde_json::Value = row.try_get("payload")?;
+    let payload = upcast(
         &aggregate_type,
         &event_type,
         &event_version,
-        row.try_get("payload")?,
+        stored_payload.clone(),
     )
     .map_err(|_| StoreError::inconsistent("log.events", "event_version", at.position))?;
     Ok(LoggedEvent {
@@ -117,6 +145,7 @@ fn event(row: &sqlx::postgres::PgRow) -> Result<LoggedEvent, StoreError> {
         event_type,
         event_version,
         payload,
+        stored_payload,
         organization_id: row.try_get("organization_id")?,
         actor: row.try_get("actor")?,
         request_id: row.try_get("request_id")?,

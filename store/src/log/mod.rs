@@ -14,5 +14,5 @@ mod upcast;
 pub use aggregate::Logged;
 pub use commands::{CommandError, Committed, Context, EventLog};
 pub use facts::{Fact, fact_append};
-pub use feed::{FeedPosition, LoggedEvent, feed_read, feed_safe_end};
-pub use upcast::upcast;
+pub use feed::{FeedPosition, LoggedEvent, feed_read, feed_read_as, feed_safe_end, written_here};
+pub use upcast::{UnknownVersion, Upcast, upcast};

@@ -13,6 +13,9 @@ pub struct UnknownVersion {
     version: String,
 }
 
+/// Brings a payload of an aggregate's event in a stored version to today's shape.
+pub type Upcast = fn(&str, &str, &str, Value) -> Result<Value, UnknownVersion>;
+
 /// Brings a payload to today's shape. Every event has version 1.0 today; a later one is refused,
 /// because guessing its shape would be worse than stopping.
 pub fn upcast(
