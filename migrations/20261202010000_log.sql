@@ -28,8 +28,15 @@ create table log.store_epoch (
 );
 insert into log.store_epoch default values;
 
+-- The epoch in which whatever is written now belongs. A function, because a default may not look
+-- into a table by itself.
+create function log.current_epoch() returns smallint language sql stable
+set search_path = pg_catalog, pg_temp as $$
+    select epoch from log.store_epoch
+$$;
+
 create table log.events (
-    epoch smallint not null default 1,
+    epoch smallint not null default log.current_epoch(),
     global_position bigint generated always as identity,
     transaction_id xid8 not null default pg_current_xact_id(),
     recorded_at timestamptz not null default clock_timestamp(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, Executor, PgPool};
 
-use crate::{MIGRATOR, StoreError};
+use crate::{MIGRATOR, StoreError, log};
 
 /// The most connections a pool opens.
 pub const POOL_CONNECTIONS_MAX: u32 = 20;
@@ -68,7 +68,7 @@ pub fn open(url: &str, role: DbRole) -> Result<PgPool, StoreError> {
     Ok(pool)
 }
 
-/// Brings the schema up to date, as the owner.
+/// Brings the schema up to date, as the owner, and sees to it that its log can go on in this cluster.
 pub async fn migrate(url: &str) -> Result<(), MigrationError> {
     let options = PgConnectOptions::from_str(url).map_err(sqlx::migrate::MigrateError::from)?;
     let pool = PgPoolOptions::new()
@@ -78,11 +78,28 @@ pub async fn migrate(url: &str) -> Result<(), MigrationError> {
         .await
         .map_err(sqlx::migrate::MigrateError::from)?;
     MIGRATOR.run(&pool).await?;
+    let is_at_home = log::written_here(&pool).await?;
     pool.close().await;
-    Ok(())
+    if is_at_home {
+        Ok(())
+    } else {
+        Err(MigrationError::WrittenElsewhere)
+    }
 }
 
-/// The schema could not be brought up to date.
+/// The database cannot be worked with yet.
 #[derive(Debug, thiserror::Error)]
-#[error("the database schema could not be brought up to date")]
-pub struct MigrationError(#[from] sqlx::migrate::MigrateError);
+pub enum MigrationError {
+    /// The schema could not be brought up to date.
+    #[error("the database schema could not be brought up to date")]
+    Schema(#[from] sqlx::migrate::MigrateError),
+    /// The log could not be looked at.
+    #[error(transparent)]
+    Log(#[from] StoreError),
+    /// The log was restored from another cluster, and its epoch was not raised.
+    #[error(
+        "the event log was written in another PostgreSQL cluster. As the owner of the schema, run once: \
+         update log.store_epoch set epoch = epoch + 1"
+    )]
+    WrittenElsewhere,
+}

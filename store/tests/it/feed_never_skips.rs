@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const BATCH: i64 = 7;
 
 /// Reads on from `after` until `count` events have come.
-async fn follow(
+pub async fn follow(
     connection: &mut PgConnection,
     after: FeedPosition,
     count: usize,
