@@ -43,6 +43,8 @@ pub struct ApiSettings {
     pub default_tofu_version: TofuVersion,
     /// Region of a workspace that names none.
     pub default_region: String,
+    /// How far the read models may be behind while this process calls itself ready.
+    pub ready_lag_seconds: u32,
     /// How long a lease lasts without a heartbeat.
     pub lease_seconds: u32,
     /// The longest a plan may take.

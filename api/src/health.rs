@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use stackship_projections::checkpoint;
+use stackship_projections::lag;
 
 use crate::App;
 
@@ -27,12 +27,15 @@ async fn healthz() -> Json<Value> {
     Json(json!({"status": "alive"}))
 }
 
-/// Ready means that the database answers and its read models are there. How far they are behind is
-/// a metric and an alarm: a replica that steps aside would not make them faster.
+/// Ready means that the database answers and that its read models tell what is: people decide by
+/// what they read, so a process that would show them an old world steps aside.
 async fn readyz(State(app): State<App>) -> (StatusCode, Json<Value>) {
-    let look = checkpoint(&app.store.pool);
-    match tokio::time::timeout(DATABASE_ANSWER_LIMIT, look).await {
-        Ok(Ok(Some(_))) => (StatusCode::OK, Json(json!({"status": "ready"}))),
+    let bound = Duration::from_secs(app.settings.ready_lag_seconds.into());
+    match tokio::time::timeout(DATABASE_ANSWER_LIMIT, lag(&app.store.pool)).await {
+        Ok(Ok(Some(lag))) if lag <= bound => (StatusCode::OK, Json(json!({"status": "ready"}))),
+        Ok(Ok(Some(_))) => {
+            unready("the read models are too far behind the log; see the server's log")
+        }
         Ok(Ok(None)) => unready("the database has no read models; run the migrations"),
         Ok(Err(_)) => unready("the database answers with an error"),
         Err(_) => unready("the database does not answer"),

@@ -9,6 +9,7 @@
 
 pub mod audit;
 mod error;
+mod lag;
 mod projector;
 mod rebuild;
 mod recorded;
@@ -20,6 +21,7 @@ mod waiter;
 pub mod workspace_status;
 
 pub use error::{PageError, ProjectionError};
+pub use lag::lag;
 pub use projector::{BATCH_EVENTS_LIVE, Checkpoint, Projector, checkpoint};
 pub use rebuild::{BATCH_EVENTS_REBUILD, RebuildError, RebuildReport, rebuild};
 pub use recorded::Recorded;

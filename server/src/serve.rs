@@ -8,7 +8,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use stackship_api::signed_path::SignedPaths;
 use stackship_api::v2::Draining;
 use stackship_api::{ApiSettings, App, AppInner};
-use stackship_projections::{CursorKey, Projector, ViewWaiter, Views};
+use stackship_projections::{CursorKey, Projector, ViewWaiter, Views, lag};
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
 use stackship_workflow::engine::Engine;
@@ -27,6 +27,8 @@ const GATEWAY_URL: &str = "http://127.0.0.1:8080";
 const BACKGROUND_DRAIN: Duration = Duration::from_secs(10);
 /// What the runner may need after its own two graces: to upload the last state and report.
 const RUNNER_MARGIN: Duration = Duration::from_secs(30);
+/// How long a scrape waits for the database.
+const LAG_ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// How often objects without a record are looked for.
 const OBJECT_SWEEP_EVERY: Duration = Duration::from_hours(1);
 
@@ -126,6 +128,7 @@ fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failur
             gateway_url: GATEWAY_URL.to_owned(),
             default_tofu_version: settings.default_tofu_version.parse()?,
             default_region: settings.default_region.clone(),
+            ready_lag_seconds: settings.ready_lag_seconds,
             lease_seconds: settings.lease_seconds,
             plan_seconds_max: settings.runner.plan_seconds_max,
             apply_seconds_max: settings.runner.apply_seconds_max,
@@ -143,9 +146,15 @@ fn serve_http(
     metrics: PrometheusHandle,
 ) -> (Http, CancellationToken) {
     let stop = CancellationToken::new();
+    let pool = app.store.pool.clone();
     let router = stackship_api::router(app).route(
         "/metrics",
-        axum::routing::get(move || std::future::ready(metrics.render())),
+        axum::routing::get(async move || {
+            // A projector that has died no longer moves the gauge of its lag. What cannot be
+            // measured now keeps its last value, and other gauges are shown all the same.
+            drop(tokio::time::timeout(LAG_ANSWER_LIMIT, lag(&pool)).await);
+            metrics.render()
+        }),
     );
     let router = router.layer(axum::Extension(Draining(stop.clone())));
     let ending = stop.clone();

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod documents;
+mod heartbeats;
 mod http;
 mod idempotency;
 mod permissions;
+mod readiness;
 mod refusals;
 mod schema;
 mod support;

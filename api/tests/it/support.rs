@@ -15,7 +15,7 @@ use stackship_domain::run::{
 };
 use stackship_domain::{Actor, Fence, Role, Timestamp, workspace};
 use stackship_projections::{CursorKey, Projector, ViewWaiter, Views};
-use stackship_store::attempts::{self, Offer};
+use stackship_store::attempts::{self, LeasedAttempt, Offer};
 use stackship_store::notify::Nudges;
 use stackship_store::objects::{KeyRing, NewObject, ObjectKind, Objects};
 use stackship_store::records::configuration_versions::{self, NewConfigurationVersion};
@@ -35,6 +35,8 @@ use crate::http::{Answer, Call};
 const SOON: Duration = Duration::from_mins(1);
 /// A lease that no test outlives.
 const LEASE_SECONDS: u32 = 600;
+/// A lag that no test waits for.
+const READY_LAG_SECONDS: u32 = 600;
 const CONNECTIONS_MAX: u32 = 6;
 
 pub struct World {
@@ -42,6 +44,8 @@ pub struct World {
     pub owner: PgPool,
     pub store: Store,
     pub router: Router,
+    /// The same for who takes no read model that is behind at all.
+    pub router_ready_without_lag: Router,
     pub acme: Tenant,
     pub umbrella: Tenant,
     stop: CancellationToken,
@@ -88,7 +92,8 @@ impl World {
         let acme = Tenant::new(&store, "acme").await;
         let umbrella = Tenant::new(&store, "umbrella").await;
         Self {
-            router: stackship_api::router(app(&store, &nudges)),
+            router: stackship_api::router(app(&store, &nudges, READY_LAG_SECONDS)),
+            router_ready_without_lag: stackship_api::router(app(&store, &nudges, 0)),
             owner,
             store,
             acme,
@@ -228,6 +233,11 @@ impl World {
 
     /// A token of the plan phase of a run.
     pub async fn run_token(&self, run: RunId, fence: Fence) -> String {
+        self.leased_plan(run, fence).await.run_token
+    }
+
+    /// The plan phase of a run, in the hands of a runner.
+    pub async fn leased_plan(&self, run: RunId, fence: Fence) -> LeasedAttempt {
         let offer = Offer {
             organization: self.acme.organization,
             workspace: self.acme.workspace,
@@ -244,7 +254,7 @@ impl World {
         let (runner, _) = runners::create(&self.store, "one").await.unwrap();
         let leased =
             attempts::lease_next(&self.store, runner, "local", "linux_amd64", LEASE_SECONDS);
-        leased.await.unwrap().unwrap().run_token
+        leased.await.unwrap().unwrap()
     }
 
     /// What acme's owner sees of a run once the read models hold this event of it.
@@ -390,7 +400,7 @@ pub fn in_an_hour() -> Timestamp {
     clock::now() + Duration::from_hours(1)
 }
 
-fn app(store: &Store, nudges: &Nudges) -> App {
+fn app(store: &Store, nudges: &Nudges, ready_lag_seconds: u32) -> App {
     let pool = store.pool.clone();
     let signer = SignedPaths::new(
         store
@@ -410,6 +420,7 @@ fn app(store: &Store, nudges: &Nudges) -> App {
             gateway_url: "http://127.0.0.1:8080".to_owned(),
             default_tofu_version: "1.12.6".parse().unwrap(),
             default_region: "local".to_owned(),
+            ready_lag_seconds,
             lease_seconds: 30,
             plan_seconds_max: 3600,
             apply_seconds_max: 3600,

@@ -165,6 +165,7 @@ async fn serve(store: &Store, views: &Views, nudges: &Nudges, stop: Cancellation
             gateway_url: url.clone(),
             default_tofu_version: "1.12.6".parse().unwrap(),
             default_region: "local".to_owned(),
+            ready_lag_seconds: 30,
             lease_seconds: 30,
             plan_seconds_max: 600,
             apply_seconds_max: 600,

@@ -89,15 +89,6 @@ pub(super) async fn first_after(
     Ok(recorded_at.map(DbTime::get))
 }
 
-/// When the first event was recorded that readers cannot see yet.
-pub(super) async fn oldest_pending(pool: &PgPool) -> Result<Option<Timestamp>, ProjectionError> {
-    let Some(checkpoint) = checkpoint(pool).await? else {
-        return Ok(None);
-    };
-    let mut connection = pool.acquire().await?;
-    first_after(&mut connection, checkpoint.position).await
-}
-
 fn read(row: &PgRow) -> Result<Checkpoint, ProjectionError> {
     Ok(Checkpoint {
         generation: row.try_get("generation")?,

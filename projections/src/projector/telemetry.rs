@@ -5,10 +5,9 @@ use stackship_domain::Timestamp;
 use stackship_store::clock;
 
 use super::batch::Applied;
-use super::checkpoint::oldest_pending;
 use crate::ProjectionError;
+use crate::lag::{LAG_SECONDS, lag};
 
-const LAG_SECONDS: &str = "stackship_projection_lag_seconds";
 const BATCH_EVENTS: &str = "stackship_projection_batch_events";
 const APPLIED_TOTAL: &str = "stackship_projection_applied_total";
 const FAILURES_TOTAL: &str = "stackship_projection_failures_total";
@@ -43,7 +42,5 @@ pub(super) async fn failed(pool: &PgPool, error: &ProjectionError) {
         "The projector cannot go on; read models stand still until it can"
     );
     // Without an answer the gauge keeps its last value; the error itself has been reported.
-    if let Ok(Some(oldest)) = oldest_pending(pool).await {
-        waiting_since(oldest);
-    }
+    drop(lag(pool).await);
 }

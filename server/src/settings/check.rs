@@ -46,6 +46,7 @@ impl Settings {
             .parse::<TofuVersion>()
             .map_err(|error| InvalidSetting::new("default_tofu_version", error.to_string()))?;
         between("lease_seconds", self.lease_seconds, 5, 600)?;
+        between("ready_lag_seconds", self.ready_lag_seconds, 1, 3_600)?;
         between(
             "shutdown_grace_seconds",
             self.shutdown_grace_seconds,

@@ -51,6 +51,10 @@ const TABLE: &[(&str, &str)] = &[
         "How long a runner may be silent before its attempt counts as lost, in seconds.",
     ),
     (
+        "ready_lag_seconds",
+        "How far the read models may be behind while /readyz answers 200, in seconds.",
+    ),
+    (
         "shutdown_grace_seconds",
         "How long a shutdown waits for running phases, in seconds.",
     ),
