@@ -31,6 +31,8 @@ pub const LOG_APPEND_BYTES_MAX: usize = 256 * 1024;
 pub const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The longest a lease request may wait, in milliseconds.
 pub const LEASE_WAIT_MS_MAX: u64 = 25_000;
+/// The longest a heartbeat may wait for an order, in milliseconds.
+pub const HEARTBEAT_WAIT_MS_MAX: u64 = 25_000;
 /// The largest plan file, in bytes.
 pub const PLAN_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The largest plan as JSON, in bytes (S-ART-5).
@@ -235,13 +237,19 @@ pub struct StoredArtifact {
     pub bytes: u64,
 }
 
-/// A runner says that it is alive.
+/// A runner says that it is alive, and listens for an order. The lease is renewed when this arrives;
+/// the answer comes at once when the run was asked to stop, as soon as it is asked to, and otherwise
+/// when the wait is over.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Heartbeat {
     /// Whether `tofu apply` has been started, or is about to be: from here on the attempt cannot be
     /// handed back. A runner sends it, and waits for the answer, before it starts `tofu apply`.
     pub tofu_started: bool,
+    /// How long the answer may wait for an order: no longer than [`HEARTBEAT_WAIT_MS_MAX`] and a
+    /// third of the lease.
+    #[serde(default)]
+    pub wait_ms: u64,
 }
 
 /// What the control plane answers.

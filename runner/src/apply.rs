@@ -213,7 +213,10 @@ impl Gate for ApplyGate<'_> {
 impl ApplyGate<'_> {
     /// From the answer on, the attempt cannot be handed back.
     async fn announce(&self) -> Result<(), Halt> {
-        let beat = Heartbeat { tofu_started: true };
+        let beat = Heartbeat {
+            tofu_started: true,
+            wait_ms: 0,
+        };
         let answer = retry(|| self.control_plane.heartbeat(self.hold, &beat)).await;
         if answer.map_err(unknown)?.cancel {
             Err(Halt::Canceled)

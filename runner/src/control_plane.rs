@@ -139,7 +139,7 @@ impl ControlPlane {
         let call = self
             .attempt(Method::POST, hold, "heartbeat")
             .json(beat)
-            .timeout(CALL_TIME_MAX);
+            .timeout(Duration::from_millis(beat.wait_ms) + CALL_TIME_MAX);
         document(send(call).await?).await
     }
 

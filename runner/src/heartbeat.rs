@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stackship_runner_protocol::{Heartbeat, Lease};
+use stackship_runner_protocol::{HEARTBEAT_WAIT_MS_MAX, Heartbeat, Lease};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -13,6 +13,8 @@ use crate::control_plane::{CallError, ControlPlane, Hold};
 
 /// How many heartbeats are sent while one lease would last.
 const BEATS_PER_LEASE: u32 = 3;
+/// The longest between two heartbeats, however long a lease is.
+const BEAT_EVERY_MAX: Duration = Duration::from_millis(HEARTBEAT_WAIT_MS_MAX);
 
 /// What the control plane asks of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,30 +60,29 @@ impl Heart {
 }
 
 /// Returns when the lease is lost: the control plane said so, or has not answered for as long as a
-/// lease lasts.
+/// lease lasts. An answer is awaited until the next heartbeat is due, so that an order comes at once.
 async fn beat(
     control_plane: &ControlPlane,
     hold: &Hold,
     lease_time: Duration,
     orders: &watch::Sender<Order>,
 ) {
-    let mut ticks = tokio::time::interval(lease_time / BEATS_PER_LEASE);
+    let beat_every = (lease_time / BEATS_PER_LEASE).min(BEAT_EVERY_MAX);
+    let beat = Heartbeat {
+        tofu_started: false,
+        wait_ms: u64::try_from(beat_every.as_millis()).unwrap_or(HEARTBEAT_WAIT_MS_MAX),
+    };
+    let mut ticks = tokio::time::interval(beat_every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick is at once, and the lease is fresh.
-    ticks.tick().await;
-    let mut last_answer = Instant::now();
+    let mut last_renewal = Instant::now();
     loop {
         ticks.tick().await;
-        let call = control_plane.heartbeat(
-            hold,
-            &Heartbeat {
-                tofu_started: false,
-            },
-        );
-        let left = (last_answer + lease_time).saturating_duration_since(Instant::now());
-        match tokio::time::timeout(left, call).await {
+        let sent = Instant::now();
+        let left = (last_renewal + lease_time).saturating_duration_since(sent);
+        match tokio::time::timeout(left, control_plane.heartbeat(hold, &beat)).await {
             Ok(Ok(answer)) => {
-                last_answer = Instant::now();
+                // The lease was renewed when the request arrived, however late its answer came.
+                last_renewal = sent;
                 if answer.cancel {
                     orders.send_replace(Order::Cancel);
                 }
@@ -89,7 +90,7 @@ async fn beat(
             Ok(Err(CallError::Lost)) | Err(_) => return,
             Ok(Err(error)) => {
                 tracing::warn!(error = %error, attempt.id = %hold.attempt, "A heartbeat was not answered");
-                if last_answer.elapsed() >= lease_time {
+                if last_renewal.elapsed() >= lease_time {
                     return;
                 }
             }

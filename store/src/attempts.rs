@@ -285,13 +285,31 @@ pub async fn heartbeat(
     .fetch_optional(&store.pool)
     .await;
     match row.map_err(StoreError::from) {
-        Ok(Some(row)) => Ok(HeartbeatOutcome::Alive {
-            expires_at: row.try_get::<DbTime, _>("lease_expires_at")?.get(),
-            cancel: row.try_get("cancel")?,
-        }),
-        Ok(None) | Err(StoreError::Refused(Violation::StaleFence)) => Ok(HeartbeatOutcome::Lost),
+        Ok(row) => heartbeat_outcome(row.as_ref()),
+        Err(StoreError::Refused(Violation::StaleFence)) => Ok(HeartbeatOutcome::Lost),
         Err(error) => Err(error),
     }
+}
+
+/// What a heartbeat would find now; renews nothing.
+pub async fn look(store: &Store, attempt: AttemptId) -> Result<HeartbeatOutcome, StoreError> {
+    let row = sqlx::query(
+        "select lease_expires_at, cancel_requested_at is not null as cancel from record.attempts \
+         where attempt_id = $1 and closed_at is null and runner_id is not null and lease_expires_at > clock_timestamp()",
+    )
+    .bind(attempt.to_string())
+    .fetch_optional(&store.pool)
+    .await?;
+    heartbeat_outcome(row.as_ref())
+}
+
+fn heartbeat_outcome(row: Option<&PgRow>) -> Result<HeartbeatOutcome, StoreError> {
+    row.map_or(Ok(HeartbeatOutcome::Lost), |row| {
+        Ok(HeartbeatOutcome::Alive {
+            expires_at: row.try_get::<DbTime, _>("lease_expires_at")?.get(),
+            cancel: row.try_get("cancel")?,
+        })
+    })
 }
 
 /// Records how a phase ended and closes the attempt, once.

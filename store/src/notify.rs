@@ -78,8 +78,8 @@ impl Nudges {
         self.sender.subscribe()
     }
 
-    /// Waits for a nudge on `topic` about `subject` (any subject when `None`), or until `limit` has
-    /// passed; either way it is time to look again.
+    /// Waits for a nudge on `topic` about `subject` (any subject when `None`) or about everything, or
+    /// until `limit` has passed; either way it is time to look again.
     pub async fn wait(
         receiver: &mut broadcast::Receiver<Nudge>,
         topic: Topic,
@@ -91,7 +91,8 @@ impl Nudges {
                 match receiver.recv().await {
                     Ok(nudge)
                         if nudge.topic == topic
-                            && subject.is_none_or(|wanted| *nudge.subject == *wanted) =>
+                            && (nudge.subject.is_empty()
+                                || subject.is_none_or(|wanted| *nudge.subject == *wanted)) =>
                     {
                         return;
                     }

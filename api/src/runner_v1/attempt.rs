@@ -1,14 +1,18 @@
 //! Who speaks, and the small words about one attempt: alive, and given back.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use stackship_domain::ids::{AttemptId, RunnerId};
-use stackship_runner_protocol::{Heartbeat, HeartbeatAnswer};
+use stackship_runner_protocol::{HEARTBEAT_WAIT_MS_MAX, Heartbeat, HeartbeatAnswer};
 use stackship_store::attempts::{self, AttemptRow, HeartbeatOutcome};
+use stackship_store::notify::{Nudges, Topic};
 use stackship_store::{clock, records};
+use tokio::time::Instant;
 
 use super::failure::Failure;
 use crate::App;
@@ -83,13 +87,33 @@ pub(super) async fn heartbeat(
     Json(beat): Json<Heartbeat>,
 ) -> Result<Json<HeartbeatAnswer>, Failure> {
     let lease_seconds = app.settings.lease_seconds;
-    match attempts::heartbeat(&app.store, row.id, beat.tofu_started, lease_seconds).await? {
-        HeartbeatOutcome::Alive { expires_at, cancel } => Ok(Json(HeartbeatAnswer {
-            lease_expires_at: expires_at,
-            cancel,
-        })),
-        HeartbeatOutcome::Lost => Err(Failure::Lost),
+    let until = Instant::now() + wait_of(&beat, lease_seconds);
+    // Before the first look, so that an order between a look and the wait is not missed.
+    let mut nudges = app.nudges.subscribe();
+    let run = row.offer.run.to_string();
+    let mut found =
+        attempts::heartbeat(&app.store, row.id, beat.tofu_started, lease_seconds).await?;
+    loop {
+        let HeartbeatOutcome::Alive { expires_at, cancel } = found else {
+            return Err(Failure::Lost);
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        if cancel || left.is_zero() {
+            return Ok(Json(HeartbeatAnswer {
+                lease_expires_at: expires_at,
+                cancel,
+            }));
+        }
+        Nudges::wait(&mut nudges, Topic::Attempts, Some(&run), left).await;
+        // Looks without renewing: only a request tells that its runner lives.
+        found = attempts::look(&app.store, row.id).await?;
     }
+}
+
+/// How long the answer may wait: never so long that the next heartbeat could come too late.
+fn wait_of(beat: &Heartbeat, lease_seconds: u32) -> Duration {
+    let asked = Duration::from_millis(beat.wait_ms.min(HEARTBEAT_WAIT_MS_MAX));
+    asked.min(Duration::from_secs(lease_seconds.into()) / 3)
 }
 
 pub(super) async fn hand_back(

@@ -1,8 +1,14 @@
 //! Attempts that do not end by themselves.
 
+use std::time::Duration;
+
 use stackship_runner_protocol::{ApplyEnd, PhaseResult, PlanEnd};
 
 use crate::support::{Pinned, World};
+
+/// Far longer than it takes to hear of a cancel and to end a sandbox; far shorter than the time
+/// between two heartbeats of a long lease.
+const HEARD_WITHIN: Duration = Duration::from_secs(12);
 
 /// A plan that computes for a long time without any provider.
 fn long_plan() -> String {
@@ -28,7 +34,9 @@ fn long_run() -> Pinned {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canceled_plan_stops_and_writes_no_state() {
     let world = World::start().await;
-    let run = long_run();
+    let mut run = long_run();
+    // The next heartbeat is due after longer than this test would wait for it.
+    run.plan.lease_seconds = 600;
     run.pin(&world.control_plane);
     world.control_plane.offer(run.plan.clone());
     world
@@ -36,7 +44,9 @@ async fn a_canceled_plan_stops_and_writes_no_state() {
         .logged("has been successfully initialized")
         .await;
     world.control_plane.cancel();
-    let result = world.control_plane.result().await;
+    let result = tokio::time::timeout(HEARD_WITHIN, world.control_plane.result())
+        .await
+        .expect("the cancel was heard");
     assert!(
         matches!(
             result,

@@ -49,6 +49,7 @@ pub struct ControlPlane {
     result: watch::Sender<Option<PhaseResult>>,
     handed_back: watch::Sender<bool>,
     log_length: watch::Sender<usize>,
+    orders: watch::Sender<()>,
 }
 
 type Shared = Arc<ControlPlane>;
@@ -65,6 +66,7 @@ impl ControlPlane {
             result: watch::channel(None).0,
             handed_back: watch::channel(false).0,
             log_length: watch::channel(0).0,
+            orders: watch::channel(()).0,
         });
         let router = Router::new()
             .route("/runner/v1/leases", post(lease))
@@ -148,10 +150,12 @@ impl ControlPlane {
 
     pub fn cancel(&self) {
         self.inner.lock().unwrap().cancel = true;
+        self.orders.send_replace(());
     }
 
     pub fn lose(&self) {
         self.inner.lock().unwrap().lost = true;
+        self.orders.send_replace(());
     }
 
     pub fn tofu_was_started(&self) -> bool {
@@ -220,6 +224,15 @@ async fn lease(State(shared): State<Shared>) -> Response {
 }
 
 async fn heartbeat(State(shared): State<Shared>, Json(beat): Json<Heartbeat>) -> Response {
+    let mut orders = shared.orders.subscribe();
+    let has_order = {
+        let inner = shared.inner.lock().unwrap();
+        inner.cancel || inner.lost
+    };
+    if !has_order {
+        // Without an order the answer comes when the wait is over.
+        drop(tokio::time::timeout(Duration::from_millis(beat.wait_ms), orders.changed()).await);
+    }
     let mut inner = shared.inner.lock().unwrap();
     if inner.lost {
         return StatusCode::GONE.into_response();
