@@ -35,7 +35,10 @@ pub enum Refusal {
         holder: Holder,
     },
     /// A run's lock is not broken: it ends with its run.
-    #[error("`{run}` holds the lock; cancel or resolve that run")]
+    #[error(
+        "`{run}` holds the lock until it ends: cancel it; a run in `recovery_required` cannot be \
+         ended in this release and keeps its workspace locked"
+    )]
     HeldByRun {
         /// The run.
         run: RunId,

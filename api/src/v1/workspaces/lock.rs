@@ -66,7 +66,7 @@ async fn workspace_unlock(
     answer(&app, may, committed).await
 }
 
-/// Breaks another person's lock. A run's lock does not yield: cancel or resolve the run.
+/// Breaks another person's lock. A run's lock does not yield: it ends with its run.
 #[utoipa::path(post, path = "/v1/workspaces/{workspace}/force-unlock", tag = "workspaces",
     params(("workspace" = String, Path)), request_body = ForceUnlock,
     responses((status = 200, body = Data<WorkspaceDetail>)))]

@@ -99,7 +99,12 @@ fn doing(holding: &RunReview) -> String {
     match holding.status {
         Status::AwaitingApproval => format!("which awaits approval since {since}"),
         Status::OverrideRequired => format!("which awaits a policy override since {since}"),
-        Status::RecoveryRequired => format!("which an operator has to recover since {since}"),
+        Status::RecoveryRequired => {
+            format!(
+                "which is in doubt since {since} and keeps the workspace locked: this release has no \
+                 command to resolve it"
+            )
+        }
         Status::Planning | Status::Planned | Status::PolicyChecking => {
             "which is planning".to_owned()
         }
