@@ -7,11 +7,14 @@ use stackship_domain::run::{PlanRecord, PolicyOutcome, PolicyResult};
 use stackship_domain::{Sha256Digest, canonical};
 use stackship_store::Store;
 use stackship_store::objects::{NewObject, ObjectKind};
+use stackship_store::phase_logs::{self, Chunk, LogPhase};
 
 use crate::StepError;
 
 /// The engine's name while no policy can be attached.
 const ENGINE: &str = "stackship-empty-set/1";
+/// Attempt number of the phase's log, which the control plane alone writes.
+const LOG_ATTEMPT: u32 = 1;
 /// The largest result document, in bytes.
 pub const POLICY_RESULT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -28,7 +31,7 @@ struct ResultDocument<'a> {
     findings: [(); 0],
 }
 
-/// Evaluates the policy set over a plan and stores the result.
+/// Evaluates the policy set over a plan, stores the result and says so in the phase's log.
 pub async fn evaluate(
     store: &Store,
     organization: OrganizationId,
@@ -55,6 +58,7 @@ pub async fn evaluate(
         bytes_max: POLICY_RESULT_BYTES_MAX,
     };
     let stored = store.objects.put_bytes(object, &bytes).await?;
+    write_log(store, run).await?;
     Ok(PolicyResult {
         outcome: PolicyOutcome::Pass,
         digest: stored.sha256,
@@ -63,4 +67,18 @@ pub async fn evaluate(
         policies: 0,
         object: stored.id,
     })
+}
+
+/// The whole log of a phase that has no policy to evaluate. An evaluation that is repeated finds its
+/// line written and the log closed.
+async fn write_log(store: &Store, run: RunId) -> Result<(), StepError> {
+    let line = format!("No policy set is attached: passed. Engine: {ENGINE}.\n");
+    let chunk = Chunk {
+        attempt_number: LOG_ATTEMPT,
+        sequence: 0,
+        bytes: line.as_bytes(),
+    };
+    phase_logs::append(store, run, LogPhase::Policy, chunk).await?;
+    phase_logs::close(store, run, LogPhase::Policy).await?;
+    Ok(())
 }

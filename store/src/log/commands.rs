@@ -14,7 +14,7 @@ use stackship_domain::Actor;
 use stackship_domain::ids::OrganizationId;
 
 use super::aggregate::{Bridge, Logged};
-use super::repository::{LastSequence, Repository};
+use super::repository::{Repository, StreamEnd};
 use crate::{StoreError, Violation, notify};
 
 /// How often a command is decided again after somebody else's append.
@@ -47,7 +47,7 @@ impl Context {
 }
 
 /// Where an aggregate's events end after a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Committed {
     /// The sequence of the newest event; what a reader who wants to see this write waits for.
     pub sequence: i64,
@@ -170,8 +170,8 @@ impl<L: Logged + fmt::Debug + PartialEq> EventLog<L> {
         command: L::Command,
         context: &Context,
     ) -> Result<Committed, CommandError<L::Refusal>> {
-        let last = LastSequence::default();
-        let repository = Repository::new(self.pool.clone(), last.clone());
+        let end = StreamEnd::default();
+        let repository = Repository::new(self.pool.clone(), end.clone());
         let store = PersistedEventStore::<_, Bridge<L>>::new_event_store(repository);
         let framework = CqrsFramework::new(store, vec![], ());
         let aggregate_id = id.to_string();
@@ -179,21 +179,14 @@ impl<L: Logged + fmt::Debug + PartialEq> EventLog<L> {
             .execute_with_metadata(&aggregate_id, command, context.metadata())
             .await
             .map_err(command_error::<L>)?;
-        let Some(sequence) = last.get() else {
-            let (_, sequence) = self.load(id).await.map_err(CommandError::Store)?;
-            return Ok(Committed {
-                sequence,
-                appended: false,
-            });
-        };
+        let committed = end.get();
         // The events are in: a nudge that fails costs followers only their fallback interval.
-        if let Err(error) = notify::send(&self.pool, notify::Topic::Events, &aggregate_id).await {
+        if committed.appended
+            && let Err(error) = notify::send(&self.pool, notify::Topic::Events, &aggregate_id).await
+        {
             tracing::warn!(error = %error, "A nudge about new events was lost");
         }
-        Ok(Committed {
-            sequence,
-            appended: true,
-        })
+        Ok(committed)
     }
 }
 

@@ -1,5 +1,5 @@
 //! A thin wrapper over the published repository: it delegates appends and loads, refuses snapshots
-//! and streams, refuses an automatic apply once more, and remembers where the append ended.
+//! and streams, refuses an automatic apply once more, and remembers where the stream ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,6 +11,7 @@ use postgres_es::PostgresEventRepository;
 use serde_json::Value;
 use sqlx::PgPool;
 
+use super::Committed;
 use crate::Violation;
 
 /// The log's table, with its schema.
@@ -18,16 +19,21 @@ const EVENTS: &str = "log.events";
 /// Named because the library wants a name; no such table exists.
 const NO_SNAPSHOTS: &str = "log.no_snapshots";
 
-/// Where the newest append of one command ended; shared with whoever executes the command.
+/// Where the stream of one command ended, first when it was read and then when it was appended to;
+/// shared with whoever executes the command.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LastSequence(Arc<Mutex<Option<i64>>>);
+pub(super) struct StreamEnd(Arc<Mutex<Committed>>);
 
-impl LastSequence {
-    fn set(&self, sequence: i64) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sequence);
+impl StreamEnd {
+    fn set(&self, newest: Option<&SerializedEvent>, appended: bool) {
+        let end = newest.and_then(|event| i64::try_from(event.sequence).ok());
+        if let Some(sequence) = end {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+                Committed { sequence, appended };
+        }
     }
 
-    pub(super) fn get(&self) -> Option<i64> {
+    pub(super) fn get(&self) -> Committed {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -35,14 +41,14 @@ impl LastSequence {
 /// The repository for one command.
 pub(super) struct Repository {
     inner: PostgresEventRepository,
-    last: LastSequence,
+    end: StreamEnd,
 }
 
 impl Repository {
-    pub(super) fn new(pool: PgPool, last: LastSequence) -> Self {
+    pub(super) fn new(pool: PgPool, end: StreamEnd) -> Self {
         Self {
             inner: PostgresEventRepository::new(pool).with_tables(EVENTS, NO_SNAPSHOTS),
-            last,
+            end,
         }
     }
 }
@@ -68,6 +74,7 @@ impl PersistedEventRepository for Repository {
         aggregate_id: &str,
     ) -> Result<Vec<SerializedEvent>, PersistenceError> {
         let events = self.inner.get_events::<A>(aggregate_id).await?;
+        self.end.set(events.last(), false);
         events.into_iter().map(upcast_serialized).collect()
     }
 
@@ -102,12 +109,7 @@ impl PersistedEventRepository for Repository {
             refuse_auto_apply(&event.payload)?;
         }
         self.inner.persist::<A>(events, None).await?;
-        if let Some(sequence) = events
-            .last()
-            .and_then(|event| i64::try_from(event.sequence).ok())
-        {
-            self.last.set(sequence);
-        }
+        self.end.set(events.last(), true);
         Ok(())
     }
 

@@ -15,23 +15,20 @@ pub(super) async fn step(run: &Subject<'_>, ending: &Ending) -> Result<Step, Ste
     attempts::withdraw(run.store, run.id).await?;
     say_goodbye(run, ending).await?;
     close_logs(run).await?;
+    leave_workspace(run).await?;
+    Ok(Step::Waiting)
+}
+
+/// Leaves the queue and gives the lock back. The workspace says what the run has of it: a run that
+/// ended between its workspace's grant and its own record of it holds a lock without knowing.
+async fn leave_workspace(run: &Subject<'_>) -> Result<(), StepError> {
+    let (workspace, log) = (run.facts.workspace, &run.store.workspaces);
     let context = |step: &str| system(run.facts.organization, run.id, step);
-    let log = &run.store.workspaces;
-    if let Some(fence) = run.hold.fence() {
-        let command = workspace::Command::ReleaseByRun { run: run.id, fence };
-        log.execute(run.facts.workspace, command, &context("release"))
-            .await?;
-    }
-    let (state, _) = log.load(run.facts.workspace).await?;
+    let (state, _) = log.load(workspace).await?;
     if state.queue.contains(&run.id) {
-        log.execute(
-            run.facts.workspace,
-            workspace::Command::Dequeue { run: run.id },
-            &context("dequeue"),
-        )
-        .await?;
+        let command = workspace::Command::Dequeue { run: run.id };
+        log.execute(workspace, command, &context("dequeue")).await?;
     }
-    // A run that ended between its workspace's grant and its own record of it still holds the lock.
     if let Some(lock) = state.lock
         && lock.holder == (workspace::Holder::Run { run: run.id })
     {
@@ -39,10 +36,9 @@ pub(super) async fn step(run: &Subject<'_>, ending: &Ending) -> Result<Step, Ste
             run: run.id,
             fence: lock.fence,
         };
-        log.execute(run.facts.workspace, command, &context("release-unrecorded"))
-            .await?;
+        log.execute(workspace, command, &context("release")).await?;
     }
-    Ok(Step::Waiting)
+    Ok(())
 }
 
 /// A reader of the plan log of a run that ended before its plan did is told why.
