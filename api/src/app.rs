@@ -3,10 +3,12 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use stackship_domain::TofuVersion;
 use stackship_projections::{ViewWaiter, Views};
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
+use utoipa::ToSchema;
 
 use crate::signed_path::SignedPaths;
 
@@ -45,6 +47,8 @@ pub struct ApiSettings {
     pub default_region: String,
     /// How far the read models may be behind while this process calls itself ready.
     pub ready_lag_seconds: u32,
+    /// On what the runs of a workspace that does not say execute.
+    pub default_platform: Platform,
     /// How long a lease lasts without a heartbeat.
     pub lease_seconds: u32,
     /// The longest a plan may take.
@@ -53,6 +57,37 @@ pub struct ApiSettings {
     pub apply_seconds_max: u32,
     /// How often an applying OpenTofu saves its state on the way.
     pub snapshot_interval_seconds: u32,
+}
+
+/// How long a plan waits for a decision when its workspace does not say, in seconds: a day.
+pub const APPROVAL_SECONDS_DEFAULT: u32 = 24 * 60 * 60;
+
+/// On what runs execute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+pub enum Platform {
+    /// Linux on x86-64.
+    #[serde(rename = "linux_amd64")]
+    LinuxAmd64,
+    /// Linux on 64-bit Arm.
+    #[serde(rename = "linux_arm64")]
+    LinuxArm64,
+}
+
+impl Platform {
+    /// The one that this program was built for: that of the runner in its own process.
+    pub const OWN: Self = if cfg!(target_arch = "aarch64") {
+        Self::LinuxArm64
+    } else {
+        Self::LinuxAmd64
+    };
+
+    /// Its name, as OpenTofu has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LinuxAmd64 => "linux_amd64",
+            Self::LinuxArm64 => "linux_arm64",
+        }
+    }
 }
 
 impl App {

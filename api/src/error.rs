@@ -54,6 +54,14 @@ pub enum ApiError {
     /// A run was not created.
     #[error(transparent)]
     Create(CreateError),
+    /// A repeated request was carried out, and its answer is not there to be repeated.
+    #[error(
+        "this request was carried out, but its answer is not kept; `details.done` says what it did"
+    )]
+    CarriedOut {
+        /// What the request told of itself.
+        done: Value,
+    },
     /// The database says no.
     #[error(transparent)]
     Violated(Violation),
@@ -121,6 +129,7 @@ impl ApiError {
             Self::Run(refusal) => run_status(refusal),
             Self::Workspace(refusal) => workspace_status(refusal),
             Self::Create(error) => create_status(error),
+            Self::CarriedOut { .. } => (StatusCode::CONFLICT, "IDEMPOTENCY_ANSWER_LOST"),
             Self::Violated(violation) => violation_status(violation),
             Self::Contended => (StatusCode::CONFLICT, "CONTENDED"),
             Self::Cursor => (StatusCode::BAD_REQUEST, "RUN_LIST_CURSOR_INVALID"),
@@ -152,6 +161,7 @@ impl ApiError {
             Self::Denied(Denied::Forbidden { permission }) => {
                 json!({"permission": permission.as_str()})
             }
+            Self::CarriedOut { done } => json!({"done": done}),
             Self::Run(run::Refusal::WrongStatus { status, .. }) => json!({"status": status}),
             Self::Run(run::Refusal::StaleEvidence { part }) => json!({"part": part}),
             Self::Run(run::Refusal::AlreadyApproved { by }) => json!({"by": by}),
@@ -183,7 +193,6 @@ fn denied_status(denied: &Denied) -> (StatusCode, &'static str) {
         Denied::RunToken => (StatusCode::FORBIDDEN, "RUN_TOKEN_REFUSED"),
         Denied::NotFound { .. } => (StatusCode::NOT_FOUND, "NOT_FOUND"),
         Denied::Forbidden { .. } => (StatusCode::FORBIDDEN, "PERMISSION_MISSING"),
-        Denied::IdempotencyKey => (StatusCode::BAD_REQUEST, "IDEMPOTENCY_KEY_INVALID"),
         Denied::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
     }
 }

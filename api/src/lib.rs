@@ -8,20 +8,24 @@ pub mod app;
 pub mod auth;
 pub mod error;
 pub mod health;
+mod reading;
 pub mod request_id;
 pub mod runner_v1;
 pub mod signed_path;
 pub mod v1;
 pub mod v2;
 
-pub use app::{ApiSettings, App, AppInner};
+pub use app::{APPROVAL_SECONDS_DEFAULT, ApiSettings, App, AppInner, Platform};
 pub use error::ApiError;
 pub use v1::openapi_json;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::Uri;
+use axum::response::{IntoResponse as _, Response};
 use axum::{Router, middleware};
 use tower_http::catch_panic::CatchPanicLayer;
+
+use v2::V2Error;
 
 /// The most bytes of a JSON request body. Routes that take more say so themselves.
 pub const JSON_BYTES_MAX: usize = 1024 * 1024;
@@ -30,7 +34,7 @@ pub const JSON_BYTES_MAX: usize = 1024 * 1024;
 pub fn router(app: App) -> Router {
     Router::new()
         .merge(health::router())
-        .merge(v1::router())
+        .merge(v1::router(app.clone()))
         .merge(v2::router())
         .merge(runner_v1::router())
         .fallback(no_such_route)
@@ -41,12 +45,26 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
-async fn no_such_route(uri: Uri) -> ApiError {
-    ApiError::NoSuchRoute {
-        path: uri.path().to_owned(),
-    }
+async fn no_such_route(uri: Uri) -> Response {
+    let path = uri.path().to_owned();
+    said_by_its_edge(&uri, ApiError::NoSuchRoute { path })
 }
 
-async fn no_such_method() -> ApiError {
-    ApiError::NoSuchMethod
+async fn no_such_method(uri: Uri) -> Response {
+    said_by_its_edge(&uri, ApiError::NoSuchMethod)
+}
+
+/// An error that no route has said, in the shape of the edge whose path it was.
+fn said_by_its_edge(uri: &Uri, error: ApiError) -> Response {
+    let path = uri.path();
+    if path.starts_with("/runner/") {
+        runner_v1::said(error)
+    } else if ["/api/", "/app/", "/.well-known/"]
+        .iter()
+        .any(|beginning| path.starts_with(beginning))
+    {
+        V2Error::from(error).into_response()
+    } else {
+        error.into_response()
+    }
 }

@@ -7,7 +7,7 @@ use axum::serve::ListenerExt as _;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use stackship_api::signed_path::SignedPaths;
 use stackship_api::v2::Draining;
-use stackship_api::{ApiSettings, App, AppInner};
+use stackship_api::{ApiSettings, App, AppInner, Platform};
 use stackship_projections::{CursorKey, Projector, ViewWaiter, Views, lag};
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
@@ -129,6 +129,7 @@ fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failur
             default_tofu_version: settings.default_tofu_version.parse()?,
             default_region: settings.default_region.clone(),
             ready_lag_seconds: settings.ready_lag_seconds,
+            default_platform: Platform::OWN,
             lease_seconds: settings.lease_seconds,
             plan_seconds_max: settings.runner.plan_seconds_max,
             apply_seconds_max: settings.runner.apply_seconds_max,

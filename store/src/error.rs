@@ -114,7 +114,7 @@ pub fn violation(error: &sqlx::Error) -> Option<Violation> {
         | "project_name_taken"
         | "workspace_name_taken"
         | "runners_name_key" => Some(Violation::Taken { field: "name" }),
-        "users_login_key" => Some(Violation::Taken { field: "login" }),
+        "users_login_key" | "member_login_taken" => Some(Violation::Taken { field: "login" }),
         "variable_key_taken" => Some(Violation::Taken { field: "key" }),
         _ => None,
     }

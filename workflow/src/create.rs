@@ -1,6 +1,6 @@
 //! Creating a run: everything it executes is pinned here, before anything executes (S-RUN-2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stackship_domain::ids::{OrganizationId, RunId};
 use stackship_domain::run::{self, Command, Facts, NewRun, Pins, RunKind, Source};
@@ -264,10 +264,13 @@ async fn created_before(
 /// says which.
 async fn snapshot(store: &Store, request: &RunRequest) -> Result<InputSnapshot, CreateError> {
     let mut pinned: BTreeMap<(VariableCategory, String), InputVariable> = BTreeMap::new();
-    let mut withheld = Vec::new();
+    let (mut withheld, mut sensitive) = (Vec::new(), BTreeSet::new());
     for variable in
         variables::for_snapshot(store, request.organization, request.workspace.id).await?
     {
+        if variable.sensitive {
+            sensitive.insert((variable.category, variable.key.clone()));
+        }
         if variable.sensitive && request.kind == RunKind::Speculative {
             withheld.push(variable.key);
         } else {
@@ -275,7 +278,11 @@ async fn snapshot(store: &Store, request: &RunRequest) -> Result<InputSnapshot, 
         }
     }
     for variable in &request.variables {
-        pinned.insert((variable.category, variable.key.clone()), variable.clone());
+        let place = (variable.category, variable.key.clone());
+        let mut variable = variable.clone();
+        // Another value of a secret is a secret, whoever gives it: the tofu CLI cannot say so itself.
+        variable.sensitive |= sensitive.contains(&place);
+        pinned.insert(place, variable);
     }
     if pinned.len() > VARIABLES_MAX {
         return Err(CreateError::TooManyVariables);

@@ -28,9 +28,6 @@ pub enum Denied {
         /// What is missing.
         permission: Permission,
     },
-    /// The name of the command cannot be one.
-    #[error("`Idempotency-Key` has 1 to 128 visible characters")]
-    IdempotencyKey,
     /// A failure of ours.
     #[error(transparent)]
     Store(#[from] StoreError),

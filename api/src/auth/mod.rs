@@ -18,9 +18,8 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use sha2::{Digest as _, Sha256};
 use stackship_domain::Actor;
-use stackship_domain::ids::OrganizationId;
+use stackship_domain::ids::{OrganizationId, TokenId};
 use stackship_store::attempts::{self, RunPrincipal};
 use stackship_store::clock;
 use stackship_store::log::Context;
@@ -29,10 +28,6 @@ use stackship_store::records::tokens;
 use crate::App;
 use crate::request_id::RequestId;
 
-/// Header by which a caller names a command, so that saying it again is harmless.
-pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The longest name of a command.
-const IDEMPOTENCY_KEY_CHARS_MAX: usize = 128;
 /// The longest credential that is looked at, in bytes.
 const CREDENTIAL_BYTES_MAX: usize = 256;
 
@@ -52,7 +47,7 @@ pub struct Caller {
     pub principal: Principal,
     /// The request's name.
     pub request_id: String,
-    /// Names the command of this request: fresh, unless the caller names it.
+    /// Names the command of this request: fresh, unless the caller names its request.
     pub command_id: String,
 }
 
@@ -79,6 +74,20 @@ impl Caller {
             Principal::User(user) => Actor::User(user.user),
             Principal::Run(_) => Actor::System,
         }
+    }
+
+    /// Whom a token of the organization speaks for, while it is live: for what it was used to hand out.
+    pub async fn behind(
+        app: &App,
+        organization: OrganizationId,
+        token: TokenId,
+    ) -> Result<Option<Self>, Denied> {
+        let user = tokens::live(&app.store.pool, organization, token).await?;
+        Ok(user.map(|user| Self {
+            principal: Principal::User(user),
+            request_id: clock::fresh_text(),
+            command_id: clock::fresh_text(),
+        }))
     }
 
     /// The context of a command with another name than the request's own.
@@ -115,7 +124,7 @@ impl FromRequestParts<App> for Caller {
         let caller = Self {
             principal,
             request_id,
-            command_id: command_id(parts, &principal)?,
+            command_id: clock::fresh_text(),
         };
         parts.extensions.insert(caller.clone());
         Ok(caller)
@@ -137,22 +146,4 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let credential = credential.trim();
     let fits = !credential.is_empty() && credential.len() <= CREDENTIAL_BYTES_MAX;
     (scheme.eq_ignore_ascii_case("bearer") && fits).then_some(credential)
-}
-
-/// Two callers, or two routes, may choose the same name and mean different commands.
-fn command_id(parts: &Parts, principal: &Principal) -> Result<String, Denied> {
-    let Some(key) = parts.headers.get(IDEMPOTENCY_KEY) else {
-        return Ok(clock::fresh_text());
-    };
-    let key = key
-        .to_str()
-        .ok()
-        .filter(|key| !key.is_empty() && key.len() <= IDEMPOTENCY_KEY_CHARS_MAX)
-        .ok_or(Denied::IdempotencyKey)?;
-    let who = match principal {
-        Principal::User(user) => user.user.to_string(),
-        Principal::Run(run) => run.attempt.to_string(),
-    };
-    let named = format!("{who}\n{} {}\n{key}", parts.method, parts.uri.path());
-    Ok(format!("key-{}", hex::encode(Sha256::digest(named))))
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use futures::TryStreamExt as _;
 use stackship_domain::Sha256Digest;
@@ -14,13 +14,14 @@ use stackship_store::objects::{NewObject, ObjectError, ObjectKind};
 use tokio_util::io::StreamReader;
 
 use super::attempt::LiveHolder;
+use super::extract::Path;
 use super::failure::Failure;
 use crate::App;
 
 pub(super) async fn store(
     State(app): State<App>,
-    Path((_, kind)): Path<(AttemptId, ArtifactKind)>,
     LiveHolder(row): LiveHolder,
+    Path((_, kind)): Path<(AttemptId, ArtifactKind)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<StoredArtifact>, Failure> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -14,6 +14,7 @@ use stackship_store::notify::{Nudges, Topic};
 use stackship_store::{clock, records};
 use tokio::time::Instant;
 
+use super::extract::{Body, Path};
 use super::failure::Failure;
 use crate::App;
 
@@ -84,7 +85,7 @@ fn bearer(parts: &Parts) -> Option<&str> {
 pub(super) async fn heartbeat(
     State(app): State<App>,
     Holder(row): Holder,
-    Json(beat): Json<Heartbeat>,
+    Body(beat): Body<Heartbeat>,
 ) -> Result<Json<HeartbeatAnswer>, Failure> {
     let lease_seconds = app.settings.lease_seconds;
     let until = Instant::now() + wait_of(&beat, lease_seconds);

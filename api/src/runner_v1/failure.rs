@@ -8,6 +8,8 @@ use stackship_store::StoreError;
 use stackship_store::objects::ObjectError;
 use stackship_workflow::StepError;
 
+use crate::ApiError;
+
 /// Why a runner's request was not done.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
@@ -32,6 +34,9 @@ pub(super) enum Failure {
     /// The attempt can no longer be handed back.
     #[error("the attempt can no longer be handed back")]
     Started,
+    /// The request cannot be read, or no route takes it.
+    #[error(transparent)]
+    Unfit(#[from] ApiError),
     /// A failure of ours.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -60,6 +65,7 @@ impl Failure {
             Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Gap(_) | Self::Started => StatusCode::CONFLICT,
+            Self::Unfit(error) => error.answer().status,
             Self::Store(StoreError::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
             // The runner's own connection broke while it sent a body.
             Self::Store(StoreError::Object(ObjectError::Source(_))) => StatusCode::BAD_REQUEST,

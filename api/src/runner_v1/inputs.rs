@@ -2,7 +2,7 @@
 //! runner names only the role.
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use stackship_domain::ids::{AttemptId, ObjectId, OrganizationId, RunId};
@@ -12,14 +12,15 @@ use stackship_store::attempts::Offer;
 use stackship_store::records::{configuration_versions, runs_record, snapshots};
 
 use super::attempt::LiveHolder;
+use super::extract::Path;
 use super::failure::Failure;
 use super::lease::kind_of;
 use crate::App;
 
 pub(super) async fn input(
     State(app): State<App>,
-    Path((_, name)): Path<(AttemptId, InputName)>,
     LiveHolder(row): LiveHolder,
+    Path((_, name)): Path<(AttemptId, InputName)>,
 ) -> Result<Response, Failure> {
     let organization = row.offer.organization;
     let object = object_of(&app, &row.offer, name)

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::attempt::RunnerCaller;
+use super::extract::Body;
 use super::failure::Failure;
 use super::lease;
 use crate::App;
@@ -27,7 +28,7 @@ const WORD_BYTES_MAX: usize = 64;
 pub(super) async fn lease(
     State(app): State<App>,
     RunnerCaller(runner): RunnerCaller,
-    Json(request): Json<LeaseRequest>,
+    Body(request): Body<LeaseRequest>,
 ) -> Result<Response, Failure> {
     let words = [
         &request.region,

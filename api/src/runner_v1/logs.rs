@@ -1,12 +1,12 @@
 //! What a phase writes, in numbered chunks.
 
-use axum::body::Bytes;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use stackship_domain::run::Phase;
 use stackship_store::phase_logs::{self, AppendOutcome, Chunk, LogPhase};
 
 use super::attempt::LiveHolder;
+use super::extract::{Query, Raw};
 use super::failure::Failure;
 use crate::App;
 
@@ -18,9 +18,9 @@ pub(super) struct Place {
 
 pub(super) async fn append(
     State(app): State<App>,
-    Query(place): Query<Place>,
     LiveHolder(row): LiveHolder,
-    body: Bytes,
+    Query(place): Query<Place>,
+    Raw(body): Raw,
 ) -> Result<StatusCode, Failure> {
     let phase = match row.offer.phase {
         Phase::Plan => LogPhase::Plan,

@@ -6,6 +6,7 @@
 
 mod artifacts;
 mod attempt;
+mod extract;
 mod failure;
 mod inputs;
 mod lease;
@@ -15,10 +16,13 @@ mod result;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post, put};
 use stackship_runner_protocol::LOG_APPEND_BYTES_MAX;
+use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::App;
+use crate::{ApiError, App};
+use failure::Failure;
 
 /// Every route of this edge: method and path.
 pub const ROUTES: &[(&str, &str)] = &[
@@ -57,4 +61,12 @@ pub fn router() -> Router<App> {
             "/runner/v1/attempts/{attempt}/hand-back",
             post(attempt::hand_back),
         )
+        .layer(CatchPanicLayer::custom(|_| {
+            said(ApiError::Internal("a handler panicked".into()))
+        }))
+}
+
+/// An error that came from elsewhere, in this edge's shape.
+pub(crate) fn said(error: ApiError) -> Response {
+    Failure::from(error).into_response()
 }

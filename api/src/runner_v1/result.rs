@@ -1,7 +1,6 @@
 //! A runner's report. It is checked for form and for what it points at, recorded, and judged
 //! elsewhere.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use stackship_domain::run::Phase;
@@ -13,13 +12,14 @@ use stackship_store::attempts::{self, Offer, ResultOutcome};
 
 use super::artifacts::object_kind;
 use super::attempt::Holder;
+use super::extract::Body;
 use super::failure::Failure;
 use crate::App;
 
 pub(super) async fn report(
     State(app): State<App>,
     Holder(row): Holder,
-    Json(result): Json<PhaseResult>,
+    Body(result): Body<PhaseResult>,
 ) -> Result<StatusCode, Failure> {
     let (phase, detail) = match &result {
         PhaseResult::Plan { end } => (Phase::Plan, plan_detail(end)),

@@ -1,6 +1,6 @@
 //! The text that a phase writes, by offset.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use stackship_store::phase_logs::{self, LogPhase, LogSlice};
 use utoipa::{IntoParams, ToSchema};
@@ -8,7 +8,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::Data;
-use super::body::Query;
+use super::body::{Path, Query};
 use crate::auth::{Denied, InRun, RunRead};
 use crate::{ApiError, App};
 

@@ -1,18 +1,19 @@
 //! Who may do what: service accounts and roles. People are created by an operator.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use stackship_domain::ids::{ProjectId, UserId, WorkspaceId};
 use stackship_domain::{Role, Timestamp};
 use stackship_store::records::grants::{self, Grant, GrantRow, Scope};
-use stackship_store::records::users::{self, NewUser, UserKind};
+use stackship_store::records::users::{self, NewUser, User, UserKind};
+use stackship_store::records::{projects, workspaces};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Data, List, created};
-use super::body::{Body, PageQuery, Query, plain_text};
+use super::body::{Body, PageQuery, Path, Query, plain_text};
 use super::schema;
 use crate::auth::{Denied, InOrganization, OrgAdmin};
 use crate::{ApiError, App};
@@ -21,7 +22,7 @@ const NAME_CHARS_MAX: usize = 200;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(user_create))
+        .routes(routes!(user_list, user_create))
         .routes(routes!(grant_list, grant_create))
         .routes(routes!(grant_delete))
 }
@@ -30,27 +31,54 @@ pub(super) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewUserBody {
-    /// Unique in this installation.
+    /// Unique among the organization's service accounts.
     login: String,
     /// What others see.
     display_name: String,
 }
 
-/// A service account.
+/// A member: a person or a service account.
 #[derive(Serialize, ToSchema)]
 struct UserView {
     /// Its id.
     #[schema(value_type = String)]
     id: UserId,
-    /// Unique in this installation.
+    /// What it signs in with.
     login: String,
     /// What others see.
     display_name: String,
+    /// `person` or `service`.
+    #[schema(schema_with = schema::user_kind)]
+    kind: &'static str,
+    /// When it was created.
+    #[schema(schema_with = schema::time)]
+    created_at: Timestamp,
+    /// Since when it may do nothing any more.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    disabled_at: Option<Timestamp>,
+}
+
+impl From<User> for UserView {
+    fn from(user: User) -> Self {
+        Self {
+            id: user.id,
+            login: user.login,
+            display_name: user.display_name,
+            kind: user.kind.as_str(),
+            created_at: user.created_at,
+            disabled_at: user.disabled_at,
+        }
+    }
 }
 
 /// Where a role holds: here and everywhere below.
 #[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    rename_all = "snake_case",
+    deny_unknown_fields,
+    expecting = "an object with a `kind`: `organization`, `project` or `workspace`"
+)]
 enum ScopeView {
     /// In the whole organization.
     Organization {},
@@ -185,16 +213,23 @@ async fn user_create(
         kind: UserKind::Service,
     };
     let id = users::create(&app.store, Some(&may.caller.command()), &new).await?;
-    let NewUser {
-        login,
-        display_name,
-        ..
-    } = new;
-    Ok(created(UserView {
-        id,
-        login,
-        display_name,
-    }))
+    let user = users::member(&app.store.pool, may.organization.id, id).await?;
+    Ok(created(user.ok_or(Denied::not_found("user"))?.into()))
+}
+
+/// Lists the organization's members, oldest first: its service accounts and whoever has a role in it.
+#[utoipa::path(get, path = "/v1/organizations/{organization}/users", tag = "members",
+    params(("organization" = String, Path), PageQuery),
+    responses((status = 200, body = List<UserView>)))]
+async fn user_list(
+    State(app): State<App>,
+    may: InOrganization<OrgAdmin>,
+    Query(query): Query<PageQuery>,
+) -> Result<List<UserView>, ApiError> {
+    let page = query.page(|cursor| cursor.parse::<UserId>().is_ok())?;
+    let rows = users::members(&app.store.pool, may.organization.id, &page).await?;
+    let next = query.next(&rows, |user| user.id.to_string());
+    Ok(List::new(rows.into_iter().map(Into::into).collect(), next))
 }
 
 /// Lists the organization's granted roles, oldest first.
@@ -223,13 +258,7 @@ async fn grant_create(
 ) -> Result<(StatusCode, Data<GrantView>), ApiError> {
     let (user, role, scope) = (body.user, body.role, Scope::from(body.scope));
     keeps_an_owner(&may, user, scope)?;
-    if users::by_id(&app.store.pool, user).await?.is_none() {
-        return Err(ApiError::refused(
-            "USER_UNKNOWN",
-            "user",
-            "`user` names no user",
-        ));
-    }
+    is_here(&app, &may, user, scope).await?;
     let context = may.caller.command();
     grants::grant(&app.store, &context, Grant { scope, user, role }).await?;
     let (scope, created_at) = (body.scope, None);
@@ -239,6 +268,44 @@ async fn grant_create(
         scope,
         created_at,
     }))
+}
+
+/// A grant is about a member and something of the organization itself. What is elsewhere is refused
+/// like what is nowhere.
+async fn is_here(
+    app: &App,
+    may: &InOrganization<OrgAdmin>,
+    user: UserId,
+    scope: Scope,
+) -> Result<(), ApiError> {
+    let (pool, organization) = (&app.store.pool, may.organization.id);
+    if users::member(pool, organization, user).await?.is_none() {
+        let message =
+            "`user` names no member of the organization; list them, or create a service account";
+        return Err(ApiError::refused("USER_UNKNOWN", "user", message));
+    }
+    let (is_found, field, message) = match scope {
+        Scope::Organization => return Ok(()),
+        Scope::Project { project } => (
+            projects::by_id(pool, organization, project)
+                .await?
+                .is_some(),
+            "scope.project",
+            "`scope.project` names no project of the organization; list them to find it",
+        ),
+        Scope::Workspace { workspace } => (
+            workspaces::by_id(pool, organization, workspace)
+                .await?
+                .is_some(),
+            "scope.workspace",
+            "`scope.workspace` names no workspace of the organization; list them to find it",
+        ),
+    };
+    if is_found {
+        Ok(())
+    } else {
+        Err(ApiError::refused("SCOPE_UNKNOWN", field, message))
+    }
 }
 
 /// Takes a role away.

@@ -9,19 +9,21 @@ mod members;
 mod openapi;
 mod organizations;
 mod projects;
+mod repeats;
 mod runs;
 mod schema;
 mod tokens;
 mod variables;
 mod workspaces;
 
-use axum::Router;
 use axum::routing::get;
+use axum::{Router, middleware};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use openapi::openapi_json;
+pub use repeats::{ANSWER_KEPT_SECONDS, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
 
 use crate::{ApiError, App};
 
@@ -31,8 +33,10 @@ pub const UNDESCRIBED_ROUTES: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
 /// The longest reason that a person gives for a decision, in characters.
 const REASON_CHARS_MAX: usize = 1_000;
 
-pub(crate) fn router() -> Router<App> {
-    Router::from(documented()).route("/v1/openapi.json", get(openapi::serve))
+pub(crate) fn router(app: App) -> Router<App> {
+    Router::from(documented())
+        .route_layer(middleware::from_fn_with_state(app, repeats::once))
+        .route("/v1/openapi.json", get(openapi::serve))
 }
 
 fn documented() -> OpenApiRouter<App> {

@@ -5,11 +5,16 @@ use std::sync::LazyLock;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Info, OpenApi, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{
+    ContentBuilder, Info, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
+};
 use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::answer::{ErrorBody, ErrorDetail};
+use super::repeats::{ANSWER_KEPT_SECONDS, NAME_CHARS_MAX};
 
 const SCHEME: &str = "token";
 
@@ -45,6 +50,11 @@ fn document() -> OpenApi {
         components.schemas.insert(name.into_owned(), schema);
     }
     for path in document.paths.paths.values_mut() {
+        if let Some(post) = &mut path.post {
+            post.parameters
+                .get_or_insert_default()
+                .push(request_name().into());
+        }
         let operations = [
             &mut path.get,
             &mut path.put,
@@ -58,6 +68,25 @@ fn document() -> OpenApi {
         }
     }
     document
+}
+
+/// The header that every `POST` honours.
+fn request_name() -> Parameter {
+    let text = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(NAME_CHARS_MAX))
+        .build();
+    ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(format!(
+            "Names the request: sent again with the same name and body by the same caller, it is not carried out again \
+             and gets the same answer for {ANSWER_KEPT_SECONDS} seconds. With another body it is refused."
+        )))
+        .schema(Some(text))
+        .build()
 }
 
 fn error_response() -> RefOr<Response> {

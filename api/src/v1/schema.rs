@@ -5,6 +5,7 @@ use stackship_domain::run::{
     PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason,
 };
 use stackship_domain::variable::VariableCategory;
+use stackship_store::records::users::UserKind;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 
 /// One of these texts.
@@ -38,6 +39,10 @@ pub(super) fn category() -> ObjectBuilder {
             .into_iter()
             .map(VariableCategory::as_str),
     )
+}
+
+pub(super) fn user_kind() -> ObjectBuilder {
+    one_of([UserKind::Person, UserKind::Service].map(UserKind::as_str))
 }
 
 pub(super) fn time() -> ObjectBuilder {

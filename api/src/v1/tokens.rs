@@ -1,19 +1,21 @@
 //! API tokens: one's own, and those of service accounts for administrators.
 
-use axum::extract::{Path, State};
+use axum::Extension;
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use stackship_domain::Timestamp;
 use stackship_domain::ids::{TokenId, UserId};
-use stackship_store::clock;
 use stackship_store::records::tokens::{self, NewToken, Token};
 use stackship_store::records::users::{self, UserKind};
+use stackship_store::{StoreError, clock};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Data, List, created};
-use super::body::{Body, Query, plain_text};
+use super::body::{Body, Path, Query, plain_text};
+use super::repeats::WithoutSecret;
 use super::schema;
 use crate::auth::{Denied, InOrganization, OrgAdmin, Tenant};
 use crate::{ApiError, App};
@@ -65,7 +67,8 @@ impl From<Token> for TokenView {
     }
 }
 
-/// A fresh token. The secret is shown this once.
+/// A fresh token. The secret is shown this once: when the request is repeated under its
+/// `Idempotency-Key`, it is null. Whoever lost it revokes the token and creates another.
 #[derive(Serialize, ToSchema)]
 struct FreshToken {
     /// Its id.
@@ -74,8 +77,8 @@ struct FreshToken {
     /// Whom it speaks for.
     #[schema(value_type = String)]
     user: UserId,
-    /// What to present as `Authorization: Bearer …`.
-    token: String,
+    /// What to present as `Authorization: Bearer …`; null in a repeated answer.
+    token: Option<String>,
 }
 
 /// A token to be created.
@@ -124,7 +127,8 @@ async fn token_list(
     Ok(List::new(rows.into_iter().map(Into::into).collect(), None))
 }
 
-/// Creates a token.
+/// Creates a token. Repeated under its `Idempotency-Key`, the request gets the same token's metadata,
+/// without the secret.
 #[utoipa::path(post, path = "/v1/organizations/{organization}/tokens", tag = "tokens",
     params(("organization" = String, Path)), request_body = NewTokenBody,
     responses((status = 201, body = Data<FreshToken>)))]
@@ -132,7 +136,7 @@ async fn token_create(
     State(app): State<App>,
     tenant: Tenant,
     Body(body): Body<NewTokenBody>,
-) -> Result<(StatusCode, Data<FreshToken>), ApiError> {
+) -> Result<Fresh, ApiError> {
     plain_text(
         "TOKEN_INVALID",
         "description",
@@ -150,9 +154,19 @@ async fn token_create(
         expires_at: body.expires_at,
     };
     let (id, secret) = tokens::create(&app.store, &tenant.caller.command(), &new).await?;
-    let token = secret.expose().to_owned();
-    Ok(created(FreshToken { id, user, token }))
+    let repeated = Data::from(FreshToken {
+        id,
+        user,
+        token: None,
+    });
+    let repeated = serde_json::to_string(&repeated).map_err(StoreError::from)?;
+    let token = Some(secret.expose().to_owned());
+    let (status, fresh) = created(FreshToken { id, user, token });
+    Ok((status, Extension(WithoutSecret(repeated)), fresh))
 }
+
+/// A fresh token, and what is kept of it.
+type Fresh = (StatusCode, Extension<WithoutSecret>, Data<FreshToken>);
 
 /// Whom a new token speaks for. No administrator gets a token that speaks for another person.
 async fn owner(app: &App, tenant: &Tenant, asked: Option<UserId>) -> Result<UserId, ApiError> {
@@ -160,7 +174,7 @@ async fn owner(app: &App, tenant: &Tenant, asked: Option<UserId>) -> Result<User
         return Ok(tenant.user.user);
     };
     administrator(app, tenant).await?;
-    let found = users::by_id(&app.store.pool, user).await?;
+    let found = users::member(&app.store.pool, tenant.organization.id, user).await?;
     if found.is_some_and(|user| user.kind == UserKind::Service) {
         return Ok(user);
     }

@@ -1,6 +1,6 @@
 //! Workspace variables. A sensitive value goes in and never comes out.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use stackship_domain::Timestamp;
@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Data, List, created};
-use super::body::{Body, plain_text};
+use super::body::{Body, Path, plain_text};
 use super::schema;
 use crate::auth::{Denied, InWorkspace, VariableRead, VariableWrite};
 use crate::{ApiError, App};

@@ -121,6 +121,17 @@ pub async fn parameter(parts: &mut Parts, name: &str) -> String {
     found.map_or_else(String::new, |(_, value)| value.to_owned())
 }
 
+/// The signed part of a path, which stands in for a credential. What cannot be read is signed by nobody.
+pub struct Signature(pub String);
+
+impl FromRequestParts<App> for Signature {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Self::Rejection> {
+        Ok(Self(parameter(parts, "token").await))
+    }
+}
+
 /// What the caller may do in a workspace, for documents that tell it.
 pub async fn rights(app: &App, caller: &Caller, workspace: &Workspace) -> Result<Rights, V2Error> {
     let Principal::User(user) = &caller.principal else {

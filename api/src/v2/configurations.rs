@@ -1,20 +1,19 @@
 //! Configuration versions: announced, uploaded once, polled.
 
 use axum::body::Body as RawBody;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use stackship_domain::Actor;
 use stackship_domain::run::SourceKind;
 use stackship_store::clock;
-use stackship_store::log::Context;
 use stackship_store::objects::{NewObject, ObjectKind};
 use stackship_store::records::configuration_versions::{
     self, ConfigurationVersion, NewConfigurationVersion,
 };
+use stackship_store::records::tokens;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::access::May;
+use super::access::{May, Signature};
 use super::error::V2Error;
 use super::uploads::{drain, reader};
 use super::urls::{self, Base};
@@ -23,7 +22,7 @@ use super::wire::{
     ConfigurationStatus, Document, Kind, respond,
 };
 use crate::App;
-use crate::auth::{InConfiguration, InWorkspace, RunCreate, RunRead};
+use crate::auth::{Caller, Denied, InConfiguration, InWorkspace, RunCreate, RunRead};
 use crate::signed_path::SignedPath;
 
 /// The largest packed configuration, in bytes.
@@ -47,7 +46,7 @@ pub async fn create(
         source: SourceKind::Cli,
     };
     let created = configuration_versions::create(&app.store, &may.caller.command(), new).await?;
-    let resource = resource(&app, &created);
+    let resource = resource(&app, &may.caller, &created);
     Ok(respond(StatusCode::CREATED, &Document::of(resource)))
 }
 
@@ -55,7 +54,7 @@ pub async fn create(
 pub async fn read(State(app): State<App>, May(may): May<InConfiguration<RunRead>>) -> Response {
     respond(
         StatusCode::OK,
-        &Document::of(resource(&app, &may.configuration)),
+        &Document::of(resource(&app, &may.caller, &may.configuration)),
     )
 }
 
@@ -63,7 +62,7 @@ pub async fn read(State(app): State<App>, May(may): May<InConfiguration<RunRead>
 /// the status, and after it nobody looks at the configuration version again.
 pub async fn upload(
     State(app): State<App>,
-    Path(token): Path<String>,
+    Signature(token): Signature,
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
     let hidden = || V2Error::not_found("upload");
@@ -71,12 +70,17 @@ pub async fn upload(
         .signer
         .open(PURPOSE, &token, clock::now())
         .ok_or_else(hidden)?;
-    let id = path.subject.parse().map_err(|_| hidden())?;
-    let version = configuration_versions::by_id(&app.store.pool, path.organization, id)
-        .await?
-        .ok_or_else(hidden)?;
+    let (id, token) = path.subject.split_once(' ').ok_or_else(hidden)?;
+    let token = token.parse().map_err(|_| hidden())?;
+    // The address does not outlive the token that it was given to.
+    let caller = Caller::behind(&app, path.organization, token).await?;
+    let may = InConfiguration::<RunCreate>::find(&app, caller.ok_or_else(hidden)?, id).await;
+    let may = may.map_err(|denied| match denied {
+        failure @ Denied::Store(_) => failure.into(),
+        _ => hidden(),
+    })?;
     let mut source = reader(body);
-    let outcome = take(&app, &version, &mut source).await;
+    let outcome = take(&app, &may, &mut source).await;
     if outcome.is_err() {
         drain(source).await;
     }
@@ -85,13 +89,13 @@ pub async fn upload(
 
 async fn take<R>(
     app: &App,
-    version: &ConfigurationVersion,
+    may: &InConfiguration<RunCreate>,
     source: &mut R,
 ) -> Result<StatusCode, V2Error>
 where
     R: AsyncRead + Send + Unpin,
 {
-    let packed = checked(source).await?;
+    let (packed, version) = (checked(source).await?, &may.configuration);
     let new = NewObject {
         organization: version.organization,
         workspace: Some(version.workspace),
@@ -99,20 +103,9 @@ where
         bytes_max: CONFIGURATION_BYTES_MAX,
     };
     let stored = app.store.objects.put(new, packed).await?;
-    let context = uploader(version);
+    let context = may.caller.context(format!("{}/upload", version.id));
     configuration_versions::uploaded(&app.store, &context, version.id, stored).await?;
     Ok(StatusCode::OK)
-}
-
-/// Whoever announced the upload sends it: nobody else has its address.
-fn uploader(version: &ConfigurationVersion) -> Context {
-    let actor: Actor = version.created_by;
-    Context {
-        organization: version.organization,
-        actor,
-        request_id: clock::fresh_text(),
-        command_id: format!("{}/upload", version.id),
-    }
 }
 
 /// The same bytes, once they are seen to begin like a packed configuration.
@@ -128,10 +121,14 @@ async fn checked<R: AsyncRead + Unpin>(mut source: R) -> Result<impl AsyncRead, 
     Ok(std::io::Cursor::new(beginning).chain(source))
 }
 
-fn resource(app: &App, version: &ConfigurationVersion) -> ConfigurationResource {
+fn resource(app: &App, caller: &Caller, version: &ConfigurationVersion) -> ConfigurationResource {
+    let uploader = caller.user();
     let (status, upload_url) = match version.upload {
         Some(_) => (ConfigurationStatus::Uploaded, None),
-        None => (ConfigurationStatus::Pending, Some(upload_url(app, version))),
+        None => (
+            ConfigurationStatus::Pending,
+            uploader.map(|uploader| upload_url(app, uploader, version)),
+        ),
     };
     let attributes = ConfigurationAttributes {
         status,
@@ -143,11 +140,11 @@ fn resource(app: &App, version: &ConfigurationVersion) -> ConfigurationResource 
     ConfigurationResource::plain(Kind::ConfigurationVersions, version.id, attributes)
 }
 
-fn upload_url(app: &App, version: &ConfigurationVersion) -> String {
+fn upload_url(app: &App, uploader: &tokens::Principal, version: &ConfigurationVersion) -> String {
     let path = SignedPath {
         purpose: PURPOSE,
         organization: version.organization,
-        subject: version.id.to_string(),
+        subject: format!("{} {}", version.id, uploader.token),
     };
     let token = app.signer.sign(&path, urls::in_seconds(UPLOAD_SECONDS));
     urls::api(

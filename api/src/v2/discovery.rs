@@ -1,12 +1,13 @@
 //! Where this edge is, and pages that the client names to people.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Redirect;
 use serde_json::{Value, json};
 use stackship_domain::ids::RunId;
 
 use super::error::V2Error;
+use super::wire::Path;
 use crate::App;
 
 /// `GET /.well-known/terraform.json`

@@ -14,6 +14,7 @@ mod logs;
 mod mapping;
 mod projects;
 mod runs;
+mod settings;
 mod states;
 mod uploads;
 mod urls;
@@ -26,7 +27,9 @@ pub use logs::Draining;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::response::IntoResponse as _;
 use axum::routing::{MethodRouter, get, patch, post, put};
+use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::App;
 
@@ -96,5 +99,7 @@ pub fn router() -> Router<App> {
     for (path, handler) in handlers() {
         router = router.route(path, handler);
     }
-    router
+    router.layer(CatchPanicLayer::custom(|_| {
+        V2Error::internal("a handler panicked").into_response()
+    }))
 }

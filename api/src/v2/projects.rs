@@ -1,6 +1,6 @@
 //! Projects, for a `cloud` block that names one.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use stackship_store::records::projects::{self, Project};
 use super::access::{May, Own};
 use super::error::V2Error;
 use super::wire::{
-    Body, Document, Kind, ProjectAttributes, ProjectRequest, ProjectResource, respond,
+    Body, Document, Kind, ProjectAttributes, ProjectRequest, ProjectResource, Query, respond,
 };
 use crate::App;
 use crate::auth::{InOrganization, InProject, ProjectRead, ProjectWrite};

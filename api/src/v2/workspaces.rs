@@ -3,10 +3,11 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use serde_json::Value;
+use stackship_domain::Name;
 use stackship_domain::ids::ProjectId;
 use stackship_domain::run::RunKind;
 use stackship_domain::workspace::Holder;
-use stackship_domain::{Name, TofuVersion};
 use stackship_projections::PAGE_ROWS_MAX;
 use stackship_store::records::organizations::Organization;
 use stackship_store::records::projects::{self, Project};
@@ -17,17 +18,13 @@ use super::access::{self, ByName, May, Own};
 use super::bootstrap::listed;
 use super::error::V2Error;
 use super::mapping::{current_run, workspace_resource};
+use super::settings;
 use super::wire::{
     Body, Document, Kind, Named, ToOne, WorkspaceChangeRequest, WorkspaceRequest,
-    WorkspaceResource, respond,
+    WorkspaceRequestAttributes, WorkspaceResource, respond,
 };
-use crate::App;
 use crate::auth::{Caller, Denied, InProject, InWorkspace, OrRun, WorkspaceRead, WorkspaceWrite};
-
-/// How long a plan of a workspace that is created from here waits for a decision: a week.
-const APPROVAL_SECONDS: u32 = 7 * 24 * 60 * 60;
-/// On what runs of such a workspace execute.
-const PLATFORM: &str = "linux_amd64";
+use crate::{APPROVAL_SECONDS_DEFAULT, App};
 
 /// `GET organizations/{organization}/workspaces/{name}`
 pub async fn read(
@@ -81,7 +78,9 @@ pub async fn create(
     if tags.is_some_and(|tags| !tags.data.is_empty()) {
         return Err(tags_unsupported());
     }
-    let name: Name = request.data.attributes.name.parse().map_err(|invalid| {
+    let WorkspaceRequestAttributes { name, others } = request.data.attributes;
+    settings::check(&others, &settings::fresh(app.settings.default_tofu_version))?;
+    let name: Name = name.parse().map_err(|invalid| {
         V2Error::refused("invalid name", format!("The workspace: {invalid}."))
     })?;
     if name.is_kept_by_tofu() {
@@ -96,8 +95,8 @@ pub async fn create(
         tofu_version: app.settings.default_tofu_version,
         working_directory: String::new(),
         region: app.settings.default_region.clone(),
-        platform: PLATFORM.to_owned(),
-        approval_seconds: APPROVAL_SECONDS,
+        platform: app.settings.default_platform.as_str().to_owned(),
+        approval_seconds: APPROVAL_SECONDS_DEFAULT,
     };
     let id = workspaces::create(&app.store, &may.caller.command(), &new).await?;
     let workspace = workspaces::by_id(&app.store.pool, organization.id, id)
@@ -139,24 +138,18 @@ fn not_created(denied: Denied) -> V2Error {
     }
 }
 
-/// `PATCH workspaces/{workspace}`: the client sends its own version after it created a workspace.
+/// `PATCH workspaces/{workspace}`: the client sends its own version after it created a workspace. There
+/// is nothing that this call changes: what differs from how things are is refused.
 pub async fn change(
     State(app): State<App>,
     May(may): May<InWorkspace<WorkspaceWrite>>,
     Body(request): Body<WorkspaceChangeRequest>,
 ) -> Result<Response, V2Error> {
-    let pinned = may.workspace.tofu_version;
-    let asked = request.data.attributes.terraform_version;
-    if asked.is_some_and(|asked| asked.parse::<TofuVersion>() != Ok(pinned)) {
-        return Err(V2Error::refused(
-            "version pinned",
-            format!(
-                "The workspace runs OpenTofu {pinned}; change that through the API, not by the version of a terminal."
-            ),
-        ));
-    }
     let organization = access::organization_of(&app, &may.caller).await?;
     let resource = resource(&app, &may.caller, &organization, &may.workspace).await?;
+    let stands = serde_json::to_value(&resource.attributes).map_err(V2Error::internal)?;
+    settings::check(&request.data.attributes, &stands)?;
+    settings::check(&request.data.relationships, &Value::Null)?;
     Ok(respond(StatusCode::OK, &Document::of(resource)))
 }
 

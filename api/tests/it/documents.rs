@@ -12,7 +12,7 @@ use stackship_store::clock;
 
 use crate::http::Call;
 use crate::schema::differences;
-use crate::support::{World, in_an_hour};
+use crate::world::{World, in_an_hour};
 
 /// Calls and compares each answer with the document.
 struct Walk<'a> {
@@ -99,6 +99,8 @@ async fn administration(walk: &mut Walk<'_>) {
     let user = json!({"login": "ci", "display_name": "The pipeline"});
     let user = walk
         .step("POST", &format!("{IN}/users"), &["acme"], user)
+        .await;
+    walk.step("GET", &format!("{IN}/users"), &["acme"], json!({}))
         .await;
     let scope = json!({"kind": "workspace", "workspace": walk.world.acme.workspace});
     for scope in [

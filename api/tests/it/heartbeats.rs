@@ -8,7 +8,7 @@ use stackship_runner_protocol::HEARTBEAT_WAIT_MS_MAX;
 use stackship_store::{DbTime, attempts};
 
 use crate::http::{Answer, Call};
-use crate::support::{World, until};
+use crate::world::{World, until};
 
 /// A third of the lease of these tests, to which a longer wait is cut.
 const WAIT_SECONDS: u64 = 10;
@@ -43,7 +43,7 @@ async fn is_waiting(world: &World, leased: &attempts::LeasedAttempt) {
 async fn a_waiting_heartbeat_is_answered_when_the_run_is_asked_to_stop(pool: PgPool) {
     let world = World::new(pool).await;
     let (run, fence) = world.holding_run().await;
-    let leased = world.leased_plan(run, fence).await;
+    let (_, leased) = world.lease(run, Some(fence)).await;
     let waiting = beat(&world, &leased, HEARTBEAT_WAIT_MS_MAX);
     let asking = async {
         is_waiting(&world, &leased).await;
@@ -68,7 +68,7 @@ async fn a_waiting_heartbeat_is_answered_when_the_run_is_asked_to_stop(pool: PgP
 async fn a_waiting_heartbeat_is_answered_when_its_attempt_is_over(pool: PgPool) {
     let world = World::new(pool).await;
     let (run, fence) = world.holding_run().await;
-    let leased = world.leased_plan(run, fence).await;
+    let (_, leased) = world.lease(run, Some(fence)).await;
     let waiting = beat(&world, &leased, HEARTBEAT_WAIT_MS_MAX);
     let ending = async {
         is_waiting(&world, &leased).await;
@@ -86,7 +86,7 @@ async fn a_waiting_heartbeat_is_answered_when_its_attempt_is_over(pool: PgPool) 
 async fn a_heartbeat_waits_no_longer_than_it_asked(pool: PgPool) {
     let world = World::new(pool).await;
     let (run, fence) = world.holding_run().await;
-    let leased = world.leased_plan(run, fence).await;
+    let (_, leased) = world.lease(run, Some(fence)).await;
     let answer = tokio::time::timeout(AT_ONCE, beat(&world, &leased, 20))
         .await
         .unwrap();

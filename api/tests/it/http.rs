@@ -1,8 +1,8 @@
 //! A client without a network: requests go straight into the router.
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::{Request, StatusCode};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tower::ServiceExt as _;
@@ -21,6 +21,8 @@ pub struct Call<'a> {
 pub struct Answer {
     pub status: StatusCode,
     pub request_id: String,
+    pub headers: HeaderMap,
+    pub bytes: Bytes,
     pub json: Value,
 }
 
@@ -56,15 +58,15 @@ impl<'a> Call<'a> {
         let request = request.body(Body::from(self.body)).unwrap();
         let response = router.clone().oneshot(request).await.unwrap();
         let status = response.status();
-        let request_id = response.headers()["x-request-id"]
-            .to_str()
-            .unwrap()
-            .to_owned();
+        let headers = response.headers().clone();
+        let request_id = headers["x-request-id"].to_str().unwrap().to_owned();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         Answer {
             status,
             request_id,
+            headers,
+            bytes,
             json,
         }
     }

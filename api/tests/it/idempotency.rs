@@ -2,16 +2,19 @@
 
 use serde_json::{Value, json};
 use sqlx::PgPool;
+use stackship_api::v1::{ANSWER_KEPT_SECONDS, IDEMPOTENCY_KEY};
 use stackship_store::clock;
 
-use crate::http::Call;
-use crate::support::World;
+use crate::http::{Answer, Call};
+use crate::world::World;
+
+async fn named(world: &World, path: &str, token: &str, key: &str, body: &Value) -> Answer {
+    let call = Call::new("POST", path, token).json(body);
+    call.header(IDEMPOTENCY_KEY, key).send(&world.router).await
+}
 
 async fn post(world: &World, path: &str, token: &str, key: &str, body: &Value) -> u16 {
-    let call = Call::new("POST", path, token)
-        .json(body)
-        .header("idempotency-key", key);
-    call.send(&world.router).await.status.as_u16()
+    named(world, path, token, key, body).await.status.as_u16()
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
@@ -80,4 +83,181 @@ async fn a_key_has_bounds(pool: PgPool) {
             (400, "IDEMPOTENCY_KEY_INVALID")
         );
     }
+}
+
+/// Every `POST` of acme that creates something, with two bodies and the table that it adds to.
+fn creations(world: &World) -> Vec<(String, Value, Value, &'static str)> {
+    let acme = &world.acme;
+    let of_workspace = |rest: &str| format!("/v1/workspaces/{}/{rest}", acme.workspace);
+    let variable = |value: &str| json!({"key": "size", "value": value, "category": "terraform"});
+    let grant = |role: &str| json!({"user": acme.reader.user, "role": role, "scope": {"kind": "project", "project": acme.project}});
+    vec![
+        (
+            acme.path("projects"),
+            json!({"name": "one"}),
+            json!({"name": "two"}),
+            "record.projects",
+        ),
+        (
+            acme.path("workspaces"),
+            json!({"name": "one", "project": "default"}),
+            json!({"name": "two", "project": "default"}),
+            "record.workspaces",
+        ),
+        (
+            of_workspace("variables"),
+            variable("1"),
+            variable("2"),
+            "record.variables",
+        ),
+        (
+            acme.path("users"),
+            json!({"login": "ci", "display_name": "One"}),
+            json!({"login": "ci", "display_name": "Two"}),
+            "record.users",
+        ),
+        (
+            acme.path("grants"),
+            grant("planner"),
+            grant("operator"),
+            "record.role_grants",
+        ),
+        (
+            acme.path("tokens"),
+            json!({"description": "one"}),
+            json!({"description": "two"}),
+            "record.tokens",
+        ),
+        (
+            of_workspace("configuration-versions"),
+            json!({}),
+            json!({"speculative": true}),
+            "record.configuration_versions",
+        ),
+    ]
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn whatever_is_created_under_one_key_is_created_once(pool: PgPool) {
+    let world = World::new(pool).await;
+    let token = &world.acme.owner.token;
+    for (path, body, other, table) in creations(&world) {
+        let before = world.count(table).await;
+        let first = named(&world, &path, token, "k", &body).await;
+        assert_eq!(first.status, 201, "{path}: {}", first.json);
+        let again = named(&world, &path, token, "k", &body).await;
+        assert_eq!(again.status, 201, "{path}: {}", again.json);
+        let mut expected = first.json.clone();
+        if path.ends_with("/tokens") {
+            expected["data"]["token"] = Value::Null;
+        }
+        assert_eq!(again.json, expected, "{path}");
+        let reused = named(&world, &path, token, "k", &other).await;
+        assert_eq!(
+            (reused.status.as_u16(), reused.code()),
+            (422, "IDEMPOTENCY_KEY_REUSED"),
+            "{path}"
+        );
+        assert_eq!(world.count(table).await, before + 1, "{path}");
+    }
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn the_secret_of_a_token_is_kept_nowhere(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (path, body) = (world.acme.path("tokens"), json!({"description": "d"}));
+    let first = named(&world, &path, &world.acme.owner.token, "k", &body).await;
+    let secret = first.json["data"]["token"].as_str().unwrap();
+    let kept: Vec<String> = sqlx::query_scalar("select answer from record.answers")
+        .fetch_all(&world.owner)
+        .await
+        .unwrap();
+    assert_eq!(kept.len(), 1);
+    assert!(!kept[0].contains(secret), "{}", kept[0]);
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_key_is_its_callers_own_in_one_organization(pool: PgPool) {
+    let world = World::new(pool).await;
+    let body = json!({"description": "d"});
+    let before = world.count("record.tokens").await;
+    for (tenant, who) in [
+        (&world.acme, &world.acme.owner),
+        (&world.acme, &world.acme.reader),
+        (&world.umbrella, &world.umbrella.owner),
+    ] {
+        let answer = named(&world, &tenant.path("tokens"), &who.token, "k", &body).await;
+        assert!(answer.json["data"]["token"].is_string(), "{}", answer.json);
+    }
+    assert_eq!(world.count("record.tokens").await, before + 3);
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn what_was_refused_may_be_tried_again_under_its_key(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (path, token) = (world.acme.path("workspaces"), &world.acme.owner.token);
+    let body = json!({"name": "w", "project": "data"});
+    assert_eq!(post(&world, &path, token, "k", &body).await, 404);
+    assert_eq!(world.count("record.answers").await, 0);
+    let projects = world.acme.path("projects");
+    let project = json!({"name": "data"});
+    world.send("POST", &projects, &project).await.data(201);
+    assert_eq!(post(&world, &path, token, "k", &body).await, 201);
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn requests_at_the_same_time_under_one_key_create_one_thing(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (path, token) = (world.acme.path("tokens"), &world.acme.owner.token);
+    let body = json!({"description": "d"});
+    let before = world.count("record.tokens").await;
+    let both = futures::future::join_all((0..4).map(|_| named(&world, &path, token, "k", &body)));
+    for answer in both.await {
+        let is_busy = answer.code() == "IDEMPOTENCY_KEY_BUSY" && answer.status == 409;
+        assert!(is_busy || answer.status == 201, "{}", answer.json);
+    }
+    assert_eq!(world.count("record.tokens").await, before + 1);
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_request_whose_answer_is_gone_is_not_carried_out_again(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (path, token) = (world.acme.path("tokens"), &world.acme.owner.token);
+    let body = json!({"description": "d"});
+    // The server died before it could keep the answer, or it was kept for as long as answers are.
+    let died = "update record.answers set status = null, answer = null, claimed_at = claimed_at - interval '1 hour'";
+    let old = format!(
+        "update record.answers set claimed_at = claimed_at - make_interval(secs => {ANSWER_KEPT_SECONDS})"
+    );
+    for (key, fate) in [("died", died), ("old", &old)] {
+        let first = named(&world, &path, token, key, &body).await;
+        let before = world.count("record.tokens").await;
+        sqlx::query(fate).execute(&world.owner).await.unwrap();
+        let again = named(&world, &path, token, key, &body).await;
+        assert_eq!(
+            (again.status.as_u16(), again.code()),
+            (409, "IDEMPOTENCY_ANSWER_LOST")
+        );
+        let done = &again.json["error"]["details"]["done"];
+        assert_eq!(done["token"], first.json["data"]["id"]);
+        assert_eq!(world.count("record.tokens").await, before);
+        assert_eq!(world.count("record.answers").await, 0, "{key}");
+    }
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn an_approval_under_the_key_of_another_is_refused(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (run, _) = world.run_that_asks().await;
+    let seen = world.seen_run(run).await;
+    let (path, token) = (format!("/v1/runs/{run}/approve"), &world.acme.owner.token);
+    let reviewed = json!({"binding_digest": seen["approval"]["binding_digest"]});
+    let other = json!({"binding_digest": stackship_domain::Sha256Digest::of(b"another plan")});
+    // The read models may be behind, which is no answer that is kept.
+    let first = post(&world, &path, token, "k", &reviewed).await;
+    assert!([200, 503].contains(&first), "{first}");
+    world.seen_run(run).await;
+    assert_eq!(post(&world, &path, token, "k", &reviewed).await, 200);
+    let refused = named(&world, &path, token, "k", &other).await;
+    assert_eq!(refused.code(), "IDEMPOTENCY_KEY_REUSED");
 }

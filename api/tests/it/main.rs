@@ -2,14 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod broken;
 mod documents;
 mod heartbeats;
 mod http;
 mod idempotency;
+mod inputs;
 mod permissions;
 mod readiness;
 mod refusals;
 mod schema;
-mod support;
 mod tenants;
 mod uploads;
+mod v2;
+mod world;

@@ -5,7 +5,7 @@ use sqlx::PgPool;
 use stackship_domain::run::RunKind;
 
 use crate::http::{Answer, Call};
-use crate::support::{World, until};
+use crate::world::{World, until};
 
 async fn readiness(router: &Router) -> Answer {
     Call::new("GET", "/readyz", "").send(router).await

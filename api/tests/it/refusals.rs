@@ -8,7 +8,7 @@ use stackship_domain::run::RunKind;
 use stackship_store::clock;
 
 use crate::http::Call;
-use crate::support::World;
+use crate::world::World;
 
 async fn error(world: &World, status: u16, method: &str, path: &str, body: Value) -> Value {
     let answer = world.send(method, path, &body).await;
@@ -48,7 +48,7 @@ async fn an_apply_without_approval_is_refused_and_creates_nothing(pool: PgPool) 
         );
     }
     assert_eq!(count().await, before, "{TABLES:?}");
-    let body = json!({"name": "w", "project": "network", "auto_apply": true});
+    let body = json!({"name": "w", "project": "default", "auto_apply": true});
     let refused = error(&world, 400, "POST", &world.acme.path("workspaces"), body).await;
     assert_eq!(
         refused["details"]["field"], "auto_apply",
@@ -68,24 +68,24 @@ async fn requests_that_cannot_be_read_name_the_field(pool: PgPool) {
         (400, "POST", &projects, json!({"name": "a b"})),
         (400, "POST", &projects, json!({"name": "a", "nmae": "b"})),
         (400, "POST", &projects, json!([])),
-        (409, "POST", &projects, json!({"name": "network"})),
+        (409, "POST", &projects, json!({"name": "default"})),
         (
             400,
             "POST",
             &workspaces,
-            json!({"name": "w", "project": "network", "tofu_version": "latest"}),
+            json!({"name": "w", "project": "default", "tofu_version": "latest"}),
         ),
         (
             422,
             "POST",
             &workspaces,
-            json!({"name": "w", "project": "network", "working_directory": "../up"}),
+            json!({"name": "w", "project": "default", "working_directory": "../up"}),
         ),
         (
             422,
             "POST",
             &workspaces,
-            json!({"name": "w", "project": "network", "approval_seconds": 5}),
+            json!({"name": "w", "project": "default", "approval_seconds": 5}),
         ),
         (
             404,

@@ -1,15 +1,17 @@
 //! One organization sees and reaches nothing of another; a role holds below its scope and nowhere
 //! else.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgPool;
 use stackship_domain::Role;
+use stackship_domain::ids::{ProjectId, UserId, WorkspaceId};
 use stackship_domain::run::RunKind;
+use stackship_store::clock;
 use stackship_store::records::grants::{self, Grant, Scope};
 use stackship_store::records::{projects, users, workspaces};
 
 use crate::http::Call;
-use crate::support::{World, new_user, new_workspace, origin, token};
+use crate::world::{World, new_user, new_workspace, origin, token};
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn cursors_belong_to_one_list_of_one_organization(pool: PgPool) {
@@ -77,19 +79,110 @@ async fn ids_of_another_organization_name_nothing(pool: PgPool) {
         .send(&world.router)
         .await;
     assert_eq!(answer.status, 404);
-    for scope in [
-        json!({"kind": "project", "project": world.acme.project}),
-        json!({"kind": "workspace", "workspace": world.acme.workspace}),
-    ] {
-        let body = json!({"user": umbrella.reader.user, "role": "owner", "scope": scope});
-        let call = Call::new("POST", umbrella.path("grants"), token).json(&body);
-        assert_eq!(call.send(&world.router).await.status, 409);
-    }
     let mine = Call::new("GET", "/v1/organizations", token)
         .send(&world.router)
         .await;
     assert_eq!(mine.json["data"].as_array().map(Vec::len), Some(1));
     assert_eq!(mine.json["data"][0]["name"], "umbrella");
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn what_belongs_to_others_is_refused_like_what_is_nowhere(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (acme, umbrella) = (&world.acme, &world.umbrella);
+    let organization = json!({"kind": "organization"});
+    let grant = |user: UserId, scope: Value| json!({"user": user, "role": "owner", "scope": scope});
+    let project = |id: ProjectId| json!({"kind": "project", "project": id});
+    let workspace = |id: WorkspaceId| json!({"kind": "workspace", "workspace": id});
+    let member = umbrella.reader.user;
+    let token = |user: UserId| json!({"description": "d", "user": user});
+    let cases = [
+        (
+            "grants",
+            grant(acme.reader.user, organization.clone()),
+            grant(clock::fresh(), organization),
+            "USER_UNKNOWN",
+        ),
+        (
+            "grants",
+            grant(member, project(acme.project)),
+            grant(member, project(clock::fresh())),
+            "SCOPE_UNKNOWN",
+        ),
+        (
+            "grants",
+            grant(member, workspace(acme.workspace)),
+            grant(member, workspace(clock::fresh())),
+            "SCOPE_UNKNOWN",
+        ),
+        (
+            "tokens",
+            token(acme.reader.user),
+            token(clock::fresh()),
+            "TOKEN_INVALID",
+        ),
+    ];
+    let before = world.count("log.events").await;
+    for (list, foreign, absent, code) in cases {
+        let send = async |body: &Value| {
+            Call::new("POST", umbrella.path(list), &umbrella.owner.token)
+                .json(body)
+                .header("x-request-id", "the-same")
+                .send(&world.router)
+                .await
+        };
+        let (foreign, absent) = (send(&foreign).await, send(&absent).await);
+        assert_eq!((absent.status.as_u16(), absent.code()), (422, code));
+        assert_eq!(
+            (foreign.status, &foreign.headers, &foreign.bytes),
+            (absent.status, &absent.headers, &absent.bytes)
+        );
+    }
+    assert_eq!(world.count("log.events").await, before);
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_login_that_is_taken_elsewhere_is_free_here(pool: PgPool) {
+    let world = World::new(pool).await;
+    for (tenant, status) in [
+        (&world.acme, 201),
+        (&world.umbrella, 201),
+        (&world.acme, 409),
+    ] {
+        let body = json!({"login": "ci", "display_name": "The pipeline"});
+        let call = Call::new("POST", tenant.path("users"), &tenant.owner.token).json(&body);
+        assert_eq!(call.send(&world.router).await.status.as_u16(), status);
+    }
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn members_are_listed_by_the_page_and_nobody_else_is(pool: PgPool) {
+    let world = World::new(pool).await;
+    let users = world.acme.path("users");
+    let body = json!({"login": "ci", "display_name": "The pipeline"});
+    let made = world.send("POST", &users, &body).await.data(201);
+    let acme = &world.acme;
+    let mut expected = vec![made["id"].as_str().unwrap().to_owned()];
+    for member in [&acme.owner, &acme.operator, &acme.planner, &acme.reader] {
+        expected.push(member.user.to_string());
+    }
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = format!("{users}?limit=2{cursor}");
+        let page = world.send("GET", &page, &json!({})).await.json;
+        let rows = page["data"].as_array().unwrap();
+        assert!(rows.len() <= 2);
+        found.extend(
+            rows.iter()
+                .map(|row| row["id"].as_str().unwrap().to_owned()),
+        );
+        let Some(next) = page["meta"]["page"]["next_cursor"].as_str() else {
+            break;
+        };
+        cursor = format!("&cursor={next}");
+    }
+    expected.sort();
+    assert_eq!(found, expected);
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
@@ -141,7 +234,7 @@ async fn a_role_in_one_project_holds_there_alone(pool: PgPool) {
         404
     );
     assert_eq!(
-        status("POST", acme.path("workspaces"), new("network")).await,
+        status("POST", acme.path("workspaces"), new("default")).await,
         201
     );
     assert_eq!(status("GET", acme.path("projects"), json!({})).await, 404);

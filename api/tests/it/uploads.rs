@@ -5,7 +5,7 @@ use sqlx::PgPool;
 use stackship_domain::Sha256Digest;
 
 use crate::http::{Answer, Call};
-use crate::support::World;
+use crate::world::World;
 
 const ARCHIVE: &[u8] = &[0x1f, 0x8b, 8, 0, 1, 2, 3];
 

@@ -4,6 +4,7 @@
 //! The tenant is part of every query. A change and the fact that tells of it commit together, and
 //! nothing here decides who may: that is asked before.
 
+pub mod answers;
 mod columns;
 pub mod configuration_versions;
 pub mod grants;

@@ -174,6 +174,33 @@ pub async fn revoke(store: &Store, context: &Context, token: TokenId) -> Result<
     Ok(true)
 }
 
+/// Whom a token of the organization speaks for, while it is live: for what was handed out on its
+/// behalf and must not outlive it.
+pub async fn live(
+    pool: &PgPool,
+    organization: OrganizationId,
+    token: TokenId,
+) -> Result<Option<Principal>, StoreError> {
+    let row = sqlx::query(
+        "select token.token_id, token.user_id from record.tokens token join record.users using (user_id) \
+         where token.organization_id = $1 and token.token_id = $2 and token.revoked_at is null \
+           and disabled_at is null and (token.expires_at is null or token.expires_at > clock_timestamp())",
+    )
+    .bind(organization.to_string())
+    .bind(token.to_string())
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let user = Columns::new(&row, "record.tokens", "token_id")?.parsed("user_id")?;
+    Ok(Some(Principal {
+        user,
+        organization,
+        token,
+    }))
+}
+
 fn parse(row: &PgRow) -> Result<Token, StoreError> {
     let columns = Columns::new(row, "record.tokens", "token_id")?;
     Ok(Token {

@@ -1,5 +1,5 @@
-//! Users: people and service accounts. They belong to no organization; grants say what each may do
-//! in one.
+//! Users: people, made by the operator, and service accounts, made within an organization. Grants say
+//! what each may do in one.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use serde_json::json;
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 use stackship_domain::Timestamp;
-use stackship_domain::ids::UserId;
+use stackship_domain::ids::{OrganizationId, UserId};
 
 use super::columns::Columns;
-use super::{commit, tell};
+use super::{Page, commit, tell};
 use crate::log::Context;
 use crate::{Store, StoreError, clock};
 
@@ -38,7 +38,7 @@ impl UserKind {
 /// A user to be created.
 #[derive(Debug, Clone)]
 pub struct NewUser {
-    /// What the user signs in with, unique in this installation.
+    /// What the user signs in with; unique among people, and among an organization's service accounts.
     pub login: String,
     /// What others see.
     pub display_name: String,
@@ -73,12 +73,13 @@ pub async fn create(
     let id: UserId = clock::fresh();
     let mut transaction = store.pool.begin().await?;
     sqlx::query(
-        "insert into record.users (user_id, login, display_name, kind) values ($1, $2, $3, $4)",
+        "insert into record.users (user_id, login, display_name, kind, created_in) values ($1, $2, $3, $4, $5)",
     )
     .bind(id.to_string())
     .bind(&new.login)
     .bind(&new.display_name)
     .bind(new.kind.as_str())
+    .bind(context.map(|context| context.organization.to_string()))
     .execute(&mut *transaction)
     .await?;
     if let Some(context) = context {
@@ -94,10 +95,11 @@ pub async fn create(
     Ok(id)
 }
 
-/// The user who signs in with this.
+/// The person who signs in with this.
 pub async fn by_login(pool: &PgPool, login: &str) -> Result<Option<User>, StoreError> {
     let row = sqlx::query(
-        "select user_id, login, display_name, kind, created_at, disabled_at from record.users where login = $1",
+        "select user_id, login, display_name, kind, created_at, disabled_at from record.users \
+         where login = $1 and created_in is null",
     )
     .bind(login)
     .fetch_optional(pool)
@@ -144,4 +146,42 @@ fn parse(row: &PgRow) -> Result<User, StoreError> {
         created_at: columns.time("created_at")?,
         disabled_at: columns.time_or_null("disabled_at")?,
     })
+}
+
+/// The organization's members, in the order of their ids: whoever was made in it or has a role in it.
+pub async fn members(
+    pool: &PgPool,
+    organization: OrganizationId,
+    page: &Page,
+) -> Result<Vec<User>, StoreError> {
+    let rows = sqlx::query(
+        "select user_id, login, display_name, kind, created_at, disabled_at from record.users \
+         where user_id > $2 and (created_in = $1 or exists ( \
+             select from record.role_grants granted where granted.organization_id = $1 and granted.user_id = users.user_id)) \
+         order by user_id limit $3",
+    )
+    .bind(organization.to_string())
+    .bind(page.after())
+    .bind(page.limit())
+    .fetch_all(pool)
+    .await?;
+    rows.iter().map(parse).collect()
+}
+
+/// The organization's member with this id.
+pub async fn member(
+    pool: &PgPool,
+    organization: OrganizationId,
+    id: UserId,
+) -> Result<Option<User>, StoreError> {
+    let row = sqlx::query(
+        "select user_id, login, display_name, kind, created_at, disabled_at from record.users \
+         where user_id = $2 and (created_in = $1 or exists ( \
+             select from record.role_grants granted where granted.organization_id = $1 and granted.user_id = users.user_id))",
+    )
+    .bind(organization.to_string())
+    .bind(id.to_string())
+    .fetch_optional(pool)
+    .await?;
+    row.as_ref().map(parse).transpose()
 }

@@ -33,9 +33,7 @@ enum WaitingKind {
     Run,
     /// A person who locked the workspace by hand.
     PersonLock,
-    /// Its turn, which has come.
-    Turn,
-    /// A runner.
+    /// A runner: nothing else is in the way.
     Runner,
     /// The policy check.
     Policy,
@@ -106,7 +104,8 @@ fn approved_at(review: &RunReview) -> Option<Timestamp> {
     }
 }
 
-/// A speculative run, and one that has the lock, wait for a runner; others for their turn.
+/// A speculative run, one that has the lock, and one that nothing is before wait for a runner; others
+/// for whoever is before them.
 fn queued(review: &RunReview, workspace: Option<&WorkspaceStatus>) -> WaitingFor {
     let waits_for_runner = review.facts.kind == RunKind::Speculative || review.fence.is_some();
     let place = workspace
@@ -121,8 +120,10 @@ fn queued(review: &RunReview, workspace: Option<&WorkspaceStatus>) -> WaitingFor
         Some(Holder::User { user }) => {
             (WaitingKind::PersonLock, Some(user.to_string()), held_since)
         }
-        None if waits_for_runner => (WaitingKind::Runner, None, Some(review.updated_at)),
-        None => (WaitingKind::Turn, None, None),
+        None => {
+            let since = waits_for_runner.then_some(review.updated_at);
+            (WaitingKind::Runner, None, since)
+        }
     };
     WaitingFor {
         kind,

@@ -19,13 +19,11 @@ use super::body::{Body, PageQuery, Query, plain_text};
 use crate::auth::{
     Denied, InOrganization, InProject, InWorkspace, Tenant, WorkspaceRead, WorkspaceWrite,
 };
-use crate::{ApiError, App};
+use crate::{APPROVAL_SECONDS_DEFAULT, ApiError, App, Platform};
 use view::{WorkspaceDetail, WorkspaceView};
 
 /// Bounds of the time a plan waits for a decision: a minute to thirty days.
 const APPROVAL_SECONDS: std::ops::RangeInclusive<u32> = 60..=2_592_000;
-/// How long a plan waits for a decision when the workspace does not say: a day.
-const APPROVAL_SECONDS_DEFAULT: u32 = 86_400;
 const WORKING_DIRECTORY_CHARS_MAX: usize = 512;
 const REGION_CHARS_MAX: usize = 64;
 
@@ -34,27 +32,6 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(workspace_list, workspace_create))
         .routes(routes!(workspace_read, workspace_change))
         .merge(lock::router())
-}
-
-/// Where a workspace's runs execute.
-#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
-enum Platform {
-    /// Linux on x86-64.
-    #[default]
-    #[serde(rename = "linux_amd64")]
-    LinuxAmd64,
-    /// Linux on 64-bit Arm.
-    #[serde(rename = "linux_arm64")]
-    LinuxArm64,
-}
-
-impl Platform {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::LinuxAmd64 => "linux_amd64",
-            Self::LinuxArm64 => "linux_arm64",
-        }
-    }
 }
 
 /// A workspace to be created. There is no automatic apply to ask for.
@@ -74,9 +51,8 @@ struct NewWorkspaceBody {
     working_directory: String,
     /// Where its runs execute; the installation's default when absent.
     region: Option<String>,
-    /// On what its runs execute.
-    #[serde(default)]
-    platform: Platform,
+    /// On what its runs execute; the installation's own when absent.
+    platform: Option<Platform>,
     /// How long a plan waits for a decision: 60 to 2592000 seconds, a day when absent.
     approval_seconds: Option<u32>,
 }
@@ -181,7 +157,11 @@ fn new_workspace(
             .unwrap_or(app.settings.default_tofu_version),
         working_directory: body.working_directory,
         region,
-        platform: body.platform.as_str().to_owned(),
+        platform: body
+            .platform
+            .unwrap_or(app.settings.default_platform)
+            .as_str()
+            .to_owned(),
         approval_seconds,
     })
 }

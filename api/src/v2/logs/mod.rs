@@ -12,7 +12,7 @@ pub use links::log_url;
 use std::time::Duration;
 
 use axum::Extension;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -27,8 +27,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::frame::{Frame, Window};
 use self::links::LogLink;
+use super::access::Signature;
 use super::error::V2Error;
 use super::mapping::is_over;
+use super::wire::Query;
 use crate::App;
 
 /// How long a read without anything to say is held. The client sleeps half a second and more after an
@@ -58,14 +60,24 @@ pub struct LogQuery {
     limit: Option<usize>,
 }
 
-/// `GET logs/{token}`
+/// `GET logs/{token}`: for whoever was given the address, while the credential that it was given to
+/// is live and may read the run.
 pub async fn read(
     State(app): State<App>,
-    Path(token): Path<String>,
-    Query(query): Query<LogQuery>,
+    Signature(token): Signature,
+    query: Result<Query<LogQuery>, V2Error>,
     draining: Option<Extension<Draining>>,
 ) -> Result<Response, V2Error> {
     let link = LogLink::open(&app, &token).ok_or_else(|| V2Error::not_found("log"))?;
+    match link.is_open(&app).await {
+        Ok(true) => {}
+        Ok(false) => return Err(V2Error::not_found("log")),
+        Err(error) => {
+            tracing::warn!(error = %error, run.id = %link.run, "Who reads a log could not be told; the client will ask again");
+            return Ok(answer(Vec::new()));
+        }
+    }
+    let Query(query) = query?;
     let draining = draining.map_or_else(CancellationToken::new, |Extension(draining)| draining.0);
     let limit = query
         .limit
@@ -83,11 +95,15 @@ pub async fn read(
             Vec::new()
         }),
     };
+    Ok(answer(bytes))
+}
+
+fn answer(bytes: Vec<u8>) -> Response {
     let headers = [
         (CONTENT_TYPE, "text/plain; charset=utf-8"),
         (CACHE_CONTROL, "private, no-store"),
     ];
-    Ok((headers, bytes).into_response())
+    (headers, bytes).into_response()
 }
 
 /// One read of one window of a log.
@@ -140,6 +156,7 @@ impl Reading<'_> {
             organization,
             run,
             phase,
+            ..
         } = self.link;
         let log_phase = match phase {
             Phase::Plan => LogPhase::Plan,

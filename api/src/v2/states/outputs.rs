@@ -1,6 +1,6 @@
 //! Outputs of the workspace's state. The client reads every sensitive one, whatever it was asked for.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use stackship_store::states::{self, StateStatus, StateVersionRow};
@@ -10,7 +10,7 @@ use crate::auth::{Caller, Denied, InWorkspace, OrRun, StateRead, WorkspaceRead};
 use crate::v2::access::{May, Reached};
 use crate::v2::error::V2Error;
 use crate::v2::mapping::{Output, outputs, parse_output_id};
-use crate::v2::wire::{Document, respond};
+use crate::v2::wire::{Document, Path, respond};
 
 /// `GET workspaces/{workspace}/current-state-version-outputs`: an empty list while there is no state,
 /// which the client takes for "no outputs"; a 404 it takes for a failure.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use axum::body::Body as RawBody;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use base64::Engine as _;
@@ -27,6 +27,7 @@ use super::writer::Writer;
 use super::{resource, with_snapshots};
 use crate::App;
 use crate::signed_path::SignedPath;
+use crate::v2::access::Signature;
 use crate::v2::error::V2Error;
 use crate::v2::uploads::{drain, reader};
 use crate::v2::urls::{self, Base};
@@ -168,7 +169,7 @@ fn upload_url(
 /// `PUT uploads/states/{token}`: the exact bytes of an announced state.
 pub async fn put_raw(
     State(app): State<App>,
-    Path(token): Path<String>,
+    Signature(token): Signature,
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
     let (run, row) = announced(&app, RAW, &token).await?;
@@ -194,7 +195,7 @@ pub async fn put_raw(
 /// call the whole state lost, although its bytes are here.
 pub async fn put_json(
     State(app): State<App>,
-    Path(token): Path<String>,
+    Signature(token): Signature,
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
     let (run, row) = announced(&app, JSON, &token).await?;

@@ -12,7 +12,7 @@ mod workspace;
 #[cfg(test)]
 mod golden;
 
-pub use body::{Body, MEDIA_TYPE, respond};
+pub use body::{Body, MEDIA_TYPE, Path, Query, respond};
 pub use configuration::{
     ConfigurationAttributes, ConfigurationRequest, ConfigurationResource, ConfigurationStatus,
 };
@@ -32,7 +32,7 @@ pub use state::{
 };
 pub use workspace::{
     WorkspaceActions, WorkspaceAttributes, WorkspaceChangeRequest, WorkspacePermissions,
-    WorkspaceRelationships, WorkspaceRequest, WorkspaceResource,
+    WorkspaceRelationships, WorkspaceRequest, WorkspaceRequestAttributes, WorkspaceResource,
 };
 
 use serde::{Deserialize, Serialize};

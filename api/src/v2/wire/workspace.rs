@@ -1,6 +1,7 @@
 //! Workspaces.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use stackship_domain::Timestamp;
 
 use super::{Named, Request, Resource, ToOne};
@@ -109,6 +110,9 @@ pub type WorkspaceRequest = Request<WorkspaceRequestAttributes, WorkspaceRequest
 pub struct WorkspaceRequestAttributes {
     /// Its name.
     pub name: String,
+    /// Everything else that it is to be: nothing is ignored.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
 }
 
 /// What is to belong to it.
@@ -128,13 +132,5 @@ pub struct TagList {
     pub data: Vec<serde::de::IgnoredAny>,
 }
 
-/// A change of a workspace's settings.
-pub type WorkspaceChangeRequest = Request<WorkspaceChangeAttributes>;
-
-/// What is to be different.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct WorkspaceChangeAttributes {
-    /// The OpenTofu release; the client sends its own right after it created a workspace.
-    pub terraform_version: Option<String>,
-}
+/// A change of a workspace's settings: each is looked at, whatever its name.
+pub type WorkspaceChangeRequest = Request<Map<String, Value>, Map<String, Value>>;

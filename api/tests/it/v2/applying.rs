@@ -6,22 +6,22 @@ use stackship_domain::ids::StateVersionId;
 use stackship_domain::run::Status;
 use stackship_workflow::leasing::Leased;
 
-use crate::http::{Answer, get, send};
-use crate::tofu::Tofu;
-use crate::world::World;
+use crate::v2::http::{Answer, get, send};
+use crate::v2::tofu::Tofu;
+use crate::v2::world::Served;
 
 /// A run whose apply was leased, reached by `tofu apply` in a terminal that was answered.
-async fn applying(world: &World) -> Leased {
+async fn applying(world: &Served) -> Leased {
     let run = planned(world).await;
     let approve = format!("{}/api/v2/runs/{run}/actions/apply", world.url);
     assert_eq!(
-        send("POST", &approve, &world.operator.token, "{}")
+        send("POST", &approve, &world.acme.operator.token, "{}")
             .await
             .status,
         202
     );
     assert_eq!(
-        send("POST", &approve, &world.operator.token, "{}")
+        send("POST", &approve, &world.acme.operator.token, "{}")
             .await
             .status,
         202,
@@ -31,8 +31,8 @@ async fn applying(world: &World) -> Leased {
 }
 
 /// A run that waits for an approval.
-async fn planned(world: &World) -> String {
-    let run = crate::edge::create_run(world, false).await;
+async fn planned(world: &Served) -> String {
+    let run = crate::v2::edge::create_run(world, false).await;
     let leased = world.lease().await;
     world
         .report(&leased.attempt, &world.planned(b"plan", 1).await)
@@ -58,10 +58,10 @@ fn state(serial: i64, lineage: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-async fn announce(world: &World, leased: &Leased, body: String) -> Answer {
+async fn announce(world: &Served, leased: &Leased, body: String) -> Answer {
     let url = format!(
         "{}/api/v2/workspaces/{}/state-versions",
-        world.url, world.workspace
+        world.url, world.acme.workspace
     );
     send("POST", &url, &leased.run_token, body).await
 }
@@ -75,12 +75,12 @@ fn url(answer: &Value, name: &str) -> String {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn an_applying_run_stages_states_and_reads_its_newest_back(pool: PgPool) {
-    let world = World::new(pool).await;
+    let world = Served::new(pool).await;
     let leased = applying(&world).await;
     let run = leased.attempt.offer.run.to_string();
     let current = format!(
         "{}/api/v2/workspaces/{}/current-state-version",
-        world.url, world.workspace
+        world.url, world.acme.workspace
     );
     let nothing = get(&current, &leased.run_token).await;
     assert_eq!(nothing.status, 404);
@@ -129,11 +129,11 @@ async fn an_applying_run_stages_states_and_reads_its_newest_back(pool: PgPool) {
     assert_eq!(own["data"]["id"], begun["data"]["id"]);
     let read = get(&url(&own, "hosted-state-download-url"), &leased.run_token).await;
     assert_eq!(read.body, bytes);
-    let others = get(&current, &world.operator.token).await;
+    let others = get(&current, &world.acme.operator.token).await;
     assert_eq!(others.status, 404, "staged is not published");
     let others = get(
         &url(&own, "hosted-state-download-url"),
-        &world.operator.token,
+        &world.acme.operator.token,
     )
     .await;
     assert_eq!(others.status, 404, "not even by its id");
@@ -160,8 +160,8 @@ async fn an_applying_run_stages_states_and_reads_its_newest_back(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_planning_run_and_a_person_write_no_state(pool: PgPool) {
-    let world = World::new(pool).await;
-    let run = crate::edge::create_run(&world, false).await;
+    let world = Served::new(pool).await;
+    let run = crate::v2::edge::create_run(&world, false).await;
     let leased = world.lease().await;
     let refused = announce(&world, &leased, announcement(&run, 1, "lin", b"{}")).await;
     assert_eq!(refused.status, 403);
@@ -172,10 +172,10 @@ async fn a_planning_run_and_a_person_write_no_state(pool: PgPool) {
     );
     let url = format!(
         "{}/api/v2/workspaces/{}/state-versions",
-        world.url, world.workspace
+        world.url, world.acme.workspace
     );
     let body = announcement(&run, 1, "lin", b"{}");
-    let refused = send("POST", &url, &world.operator.token, body).await;
+    let refused = send("POST", &url, &world.acme.operator.token, body).await;
     assert_eq!(refused.status, 403);
     assert!(
         refused.refusal().contains("written by runs"),
@@ -186,10 +186,10 @@ async fn a_planning_run_and_a_person_write_no_state(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_runs_token_opens_its_own_workspace_and_nothing_that_decides(pool: PgPool) {
-    let world = World::new(pool).await;
-    let operator = Tofu::new(&world.url, &world.operator.token, "other");
+    let world = Served::new(pool).await;
+    let operator = Tofu::new(&world.url, &world.acme.operator.token, "other");
     operator.run(&["init"], "").await.ok();
-    let run = crate::edge::create_run(&world, false).await;
+    let run = crate::v2::edge::create_run(&world, false).await;
     let leased = world.lease().await;
     let base = format!("{}/api/v2", world.url);
     let own = get(
@@ -220,7 +220,7 @@ async fn a_runs_token_opens_its_own_workspace_and_nothing_that_decides(pool: PgP
             answer.status
         );
     }
-    let lock = format!("{base}/workspaces/{}/actions/lock", world.workspace);
+    let lock = format!("{base}/workspaces/{}/actions/lock", world.acme.workspace);
     let answer = send("POST", &lock, &leased.run_token, "").await;
     assert_eq!(
         answer.json()["data"]["type"],

@@ -4,12 +4,12 @@ use sqlx::PgPool;
 use stackship_domain::run::{Status, TerminalReason};
 use stackship_runner_protocol::{ApplyEnd, PhaseResult, PlanEnd};
 
-use crate::http::{get, send};
-use crate::terminal::Terminal;
-use crate::tofu::Tofu;
-use crate::world::World;
+use crate::v2::http::{get, send};
+use crate::v2::terminal::Terminal;
+use crate::v2::tofu::Tofu;
+use crate::v2::world::Served;
 
-async fn initialized(world: &World, token: &str) -> Tofu {
+async fn initialized(world: &Served, token: &str) -> Tofu {
     let tofu = Tofu::new(&world.url, token, "net");
     tofu.run(&["init", "-no-color"], "").await.ok();
     tofu
@@ -23,8 +23,8 @@ async fn serial(tofu: &Tofu) -> i64 {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn what_is_not_supported_is_refused_with_the_command_to_run_instead(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = initialized(&world, &world.operator.token).await;
+    let world = Served::new(pool).await;
+    let tofu = initialized(&world, &world.acme.operator.token).await;
     let refused = [
         (
             &["apply", "-auto-approve", "-no-color"][..],
@@ -50,8 +50,8 @@ async fn what_is_not_supported_is_refused_with_the_command_to_run_instead(pool: 
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn without_a_state_there_is_nothing_to_read_and_nothing_fails(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = initialized(&world, &world.planner.token).await;
+    let world = Served::new(pool).await;
+    let tofu = initialized(&world, &world.acme.planner.token).await;
     let outputs = tofu.run(&["output", "-no-color"], "").await;
     assert!(outputs.ok().contains("No outputs found"));
     assert_eq!(serial(&tofu).await, 0);
@@ -59,8 +59,8 @@ async fn without_a_state_there_is_nothing_to_read_and_nothing_fails(pool: PgPool
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_stranger_finds_nothing_and_a_wrong_token_opens_nothing(pool: PgPool) {
-    let world = World::new(pool).await;
-    let stranger = Tofu::new(&world.url, &world.stranger.token, "net");
+    let world = Served::new(pool).await;
+    let stranger = Tofu::new(&world.url, &world.umbrella.owner.token, "net");
     stranger
         .run(&["init", "-no-color"], "")
         .await
@@ -70,7 +70,7 @@ async fn a_stranger_finds_nothing_and_a_wrong_token_opens_nothing(pool: PgPool) 
         .run(&["init", "-no-color"], "")
         .await
         .failed_with("unauthorized");
-    let planner = Tofu::new(&world.url, &world.planner.token, "elsewhere");
+    let planner = Tofu::new(&world.url, &world.acme.planner.token, "elsewhere");
     planner
         .run(&["init", "-no-color"], "")
         .await
@@ -79,11 +79,11 @@ async fn a_stranger_finds_nothing_and_a_wrong_token_opens_nothing(pool: PgPool) 
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn an_operator_creates_a_workspace_by_init(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = Tofu::new(&world.url, &world.operator.token, "fresh");
+    let world = Served::new(pool).await;
+    let tofu = Tofu::new(&world.url, &world.acme.operator.token, "fresh");
     tofu.run(&["init", "-no-color"], "").await.ok();
     let read = format!("{}/api/v2/organizations/acme/workspaces/fresh", world.url);
-    let answer = get(&read, &world.operator.token).await;
+    let answer = get(&read, &world.acme.operator.token).await;
     assert_eq!(
         answer.json()["data"]["attributes"]["terraform-version"],
         "1.12.6"
@@ -92,8 +92,8 @@ async fn an_operator_creates_a_workspace_by_init(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_person_writes_no_state_from_a_laptop(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = initialized(&world, &world.operator.token)
+    let world = Served::new(pool).await;
+    let tofu = initialized(&world, &world.acme.operator.token)
         .await
         .with("TF_FORCE_LOCAL_BACKEND", "1");
     let locked = tofu.run(&["apply", "-auto-approve", "-no-color"], "").await;
@@ -107,8 +107,8 @@ async fn a_person_writes_no_state_from_a_laptop(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_plan_streams_its_log_and_ends_well(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = initialized(&world, &world.planner.token).await;
+    let world = Served::new(pool).await;
+    let tofu = initialized(&world, &world.acme.planner.token).await;
     let (ended, _) = tokio::join!(
         tofu.run(&["plan", "-no-color", "-detailed-exitcode"], ""),
         world.work_on_plan()
@@ -124,8 +124,8 @@ async fn a_plan_streams_its_log_and_ends_well(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_failing_plan_says_why(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = initialized(&world, &world.planner.token).await;
+    let world = Served::new(pool).await;
+    let tofu = initialized(&world, &world.acme.planner.token).await;
     let failing = async {
         let leased = world.lease().await;
         world
@@ -145,8 +145,8 @@ async fn a_failing_plan_says_why(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_plan_is_approved_and_its_state_is_read_back(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = initialized(&world, &world.operator.token).await;
+    let world = Served::new(pool).await;
+    let tofu = initialized(&world, &world.acme.operator.token).await;
     let mut terminal = Terminal::start(&tofu, &["apply", "-no-color"]);
     let work = world.work_on_plan().await;
     terminal.sees("Enter a value:").await;
@@ -175,12 +175,12 @@ async fn a_plan_is_approved_and_its_state_is_read_back(pool: PgPool) {
             .contains("terraform_data.a")
     );
     assert_eq!(serial(&tofu).await, 1);
-    tofu.sign_in(&world.url, &world.reader.token);
+    tofu.sign_in(&world.url, &world.acme.reader.token);
     tofu.run(&["output", "-no-color"], "")
         .await
         .failed_with("needs the permission state:read");
 
-    tofu.sign_in(&world.url, &world.operator.token);
+    tofu.sign_in(&world.url, &world.acme.operator.token);
     let empty = async {
         let leased = world.lease().await;
         world.log(&leased.attempt, 0, "No changes.\n").await;
@@ -198,8 +198,8 @@ async fn a_plan_is_approved_and_its_state_is_read_back(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_no_at_the_prompt_discards_and_ctrl_c_leaves_the_run(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = initialized(&world, &world.operator.token).await;
+    let world = Served::new(pool).await;
+    let tofu = initialized(&world, &world.acme.operator.token).await;
     let mut terminal = Terminal::start(&tofu, &["apply", "-no-color"]);
     let leased = world.lease().await;
     world
@@ -238,7 +238,7 @@ async fn a_no_at_the_prompt_discards_and_ctrl_c_leaves_the_run(pool: PgPool) {
     );
     let discard = format!("{}/api/v2/runs/{first}/actions/discard", world.url);
     assert_eq!(
-        send("POST", &discard, &world.operator.token, "{}")
+        send("POST", &discard, &world.acme.operator.token, "{}")
             .await
             .status,
         202
@@ -252,8 +252,8 @@ async fn a_no_at_the_prompt_discards_and_ctrl_c_leaves_the_run(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn an_approval_given_elsewhere_goes_on_and_a_failing_apply_says_why(pool: PgPool) {
-    let world = World::new(pool).await;
-    let tofu = initialized(&world, &world.planner.token).await;
+    let world = Served::new(pool).await;
+    let tofu = initialized(&world, &world.acme.planner.token).await;
     let terminal = Terminal::start(&tofu, &["apply", "-no-color"]);
     let leased = world.lease().await;
     let run = leased.attempt.offer.run;
@@ -263,13 +263,13 @@ async fn an_approval_given_elsewhere_goes_on_and_a_failing_apply_says_why(pool: 
     terminal.sees("Enter a value:").await;
     let approve = format!("{}/api/v2/runs/{run}/actions/apply", world.url);
     assert_eq!(
-        send("POST", &approve, &world.planner.token, "{}")
+        send("POST", &approve, &world.acme.planner.token, "{}")
             .await
             .status,
         403
     );
     assert_eq!(
-        send("POST", &approve, &world.operator.token, "{}")
+        send("POST", &approve, &world.acme.operator.token, "{}")
             .await
             .status,
         202

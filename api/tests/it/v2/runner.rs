@@ -17,13 +17,13 @@ use stackship_store::records::configuration_versions;
 use stackship_store::states;
 use stackship_workflow::leasing::{self, Leased};
 
-use crate::tofu::Tofu;
-use crate::world::{SOON, World};
+use crate::v2::tofu::Tofu;
+use crate::v2::world::{SOON, Served};
 
 const LEASE_SECONDS: u32 = 600;
 const BYTES_MAX: u64 = 1 << 20;
 
-impl World {
+impl Served {
     /// Waits for an attempt and leases it.
     pub async fn lease(&self) -> Leased {
         let looking = async {
@@ -72,8 +72,8 @@ impl World {
 
     pub async fn store_file(&self, kind: ObjectKind, bytes: &[u8]) -> StoredArtifact {
         let new = NewObject {
-            organization: self.organization,
-            workspace: Some(self.workspace),
+            organization: self.acme.organization,
+            workspace: Some(self.acme.workspace),
             kind,
             bytes_max: BYTES_MAX,
         };
@@ -151,8 +151,12 @@ impl World {
         let arguments = ["apply", "-input=false", "-no-color", "plan.bin"];
         let ended = tofu.run(&arguments, "").await;
         self.log(&leased.attempt, 0, &ended.text).await;
-        let staged =
-            states::newest_staged(&self.store, self.organization, leased.attempt.offer.run).await;
+        let staged = states::newest_staged(
+            &self.store,
+            self.acme.organization,
+            leased.attempt.offer.run,
+        )
+        .await;
         let seen = staged.unwrap().map(|row| SeenState {
             version: row.id,
             sha256: row.sha256.unwrap(),
@@ -179,16 +183,19 @@ impl World {
     async fn unpack(&self, leased: &Leased, root: &Path) {
         let facts = leased.run.facts().unwrap();
         let pool = &self.store.pool;
-        let version =
-            configuration_versions::by_id(pool, self.organization, facts.configuration_version)
-                .await
-                .unwrap()
-                .unwrap();
+        let version = configuration_versions::by_id(
+            pool,
+            self.acme.organization,
+            facts.configuration_version,
+        )
+        .await
+        .unwrap()
+        .unwrap();
         let object = version.upload.unwrap().object;
         let objects = &self.store.objects;
         let packed = objects
             .read_to_vec(
-                self.organization,
+                self.acme.organization,
                 object,
                 ObjectKind::Configuration,
                 BYTES_MAX,

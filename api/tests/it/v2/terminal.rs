@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use crate::tofu::{Ended, Tofu};
-use crate::world::SOON;
+use crate::v2::tofu::{Ended, Tofu};
+use crate::v2::world::SOON;
 
 const SIZE: PtySize = PtySize {
     rows: 50,

@@ -1,11 +1,6 @@
 //! The `/api/v2` edge against a real database, and against the real `tofu` where one is at hand on the
 //! build machine: `make test` sees to that.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on should stop there"
-)]
-
 mod applying;
 mod cli;
 mod edge;

@@ -1,0 +1,211 @@
+//! Reading what a request carries: body, query and path. Each edge has extractors of its own made of
+//! these, so that whatever cannot be read is refused in that edge's own shape, with the field's name
+//! and what to do, and never in the words of the libraries behind it.
+
+mod wording;
+
+use axum::body::Bytes;
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequest as _, FromRequestParts as _, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
+use serde::de::DeserializeOwned;
+
+use crate::{ApiError, JSON_BYTES_MAX};
+
+/// Makes `Body`, `Query` and `Path` for an edge whose errors are made from [`ApiError`].
+macro_rules! extractors {
+    ($visibility:vis, $error:ty) => {
+        /// A JSON body. What does not fit is refused with the field's name; no body at all counts as
+        /// `{}`.
+        $visibility struct Body<T>(pub T);
+
+        impl<T: serde::de::DeserializeOwned> axum::extract::FromRequest<crate::App> for Body<T> {
+            type Rejection = $error;
+
+            async fn from_request(
+                request: axum::extract::Request,
+                _: &crate::App,
+            ) -> Result<Self, $error> {
+                let bytes = crate::reading::bytes(request).await?;
+                Ok(Self(crate::reading::document(&bytes)?))
+            }
+        }
+
+        /// Query parameters.
+        $visibility struct Query<T>(pub T);
+
+        impl<T: serde::de::DeserializeOwned> axum::extract::FromRequestParts<crate::App> for Query<T> {
+            type Rejection = $error;
+
+            async fn from_request_parts(
+                parts: &mut axum::http::request::Parts,
+                _: &crate::App,
+            ) -> Result<Self, $error> {
+                Ok(Self(crate::reading::query(&parts.uri)?))
+            }
+        }
+
+        /// Path parameters.
+        $visibility struct Path<T>(pub T);
+
+        impl<T: serde::de::DeserializeOwned + Send> axum::extract::FromRequestParts<crate::App> for Path<T> {
+            type Rejection = $error;
+
+            async fn from_request_parts(
+                parts: &mut axum::http::request::Parts,
+                _: &crate::App,
+            ) -> Result<Self, $error> {
+                Ok(Self(crate::reading::path(parts).await?))
+            }
+        }
+    };
+}
+
+pub(crate) use extractors;
+
+/// A whole body, as long as its route lets one be.
+pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {
+    let read = Bytes::from_request(request, &()).await;
+    read.map_err(|rejection| unreadable_body(rejection.status()))
+}
+
+fn unreadable_body(status: StatusCode) -> ApiError {
+    if status == StatusCode::PAYLOAD_TOO_LARGE {
+        return ApiError::Invalid {
+            status,
+            code: "BODY_TOO_LARGE",
+            field: String::new(),
+            message: format!(
+                "the body is larger than this route takes; a JSON body has at most {JSON_BYTES_MAX} bytes"
+            ),
+        };
+    }
+    ApiError::unreadable(
+        "BODY_INCOMPLETE",
+        "",
+        "the body ended before it was complete; send it again",
+    )
+}
+
+/// A body as the document it must be.
+pub(crate) fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    // An array would be taken for the fields in their order.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(ApiError::unreadable(
+            "BODY_INVALID",
+            "",
+            "the body is a JSON object",
+        ));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let cause = error.inner().to_string();
+        let field = match error.path().to_string() {
+            // The whole, or a place where the text is no JSON.
+            root if root == "." || root == "?" => wording::named_field(&cause).to_owned(),
+            path => path,
+        };
+        ApiError::unreadable("BODY_INVALID", &field, wording::about(&field, &cause))
+    })?;
+    json.end()
+        .map_err(|error| ApiError::unreadable("BODY_INVALID", "", error.to_string()))?;
+    Ok(value)
+}
+
+/// The query of a request.
+pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
+    let read = axum::extract::Query::try_from_uri(uri);
+    read.map(|query| query.0).map_err(|rejection| {
+        let cause = std::error::Error::source(&rejection)
+            .map_or_else(|| rejection.to_string(), ToString::to_string);
+        let (field, why) = cause.split_once(": ").unwrap_or(("", &cause));
+        let field = match wording::named_field(why) {
+            "" => field,
+            named => named,
+        };
+        let message = format!("query parameters: {}", wording::plain(&cause));
+        ApiError::unreadable("QUERY_INVALID", field, message)
+    })
+}
+
+/// The parameters of a request's path.
+pub(crate) async fn path<T: DeserializeOwned + Send>(parts: &mut Parts) -> Result<T, ApiError> {
+    let read = axum::extract::Path::<T>::from_request_parts(parts, &()).await;
+    read.map(|path| path.0).map_err(|rejection| {
+        let (field, why) = match rejection {
+            PathRejection::FailedToDeserializePathParams(error) => match error.into_kind() {
+                ErrorKind::InvalidUtf8InPathParam { key } => (key, "is not UTF-8".to_owned()),
+                ErrorKind::DeserializeError { key, message, .. } => (key, wording::plain(&message)),
+                ErrorKind::ParseErrorAtKey { key, .. } => (key, "cannot be read".to_owned()),
+                _ => (String::new(), "a parameter cannot be read".to_owned()),
+            },
+            _ => (String::new(), "a parameter cannot be read".to_owned()),
+        };
+        let message = format!("path: `{field}` {why}; take ids and names as an answer gave them");
+        ApiError::unreadable("PATH_INVALID", &field, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        #[serde(rename = "name")]
+        _name: String,
+        #[serde(rename = "inner", default)]
+        _inner: Inner,
+    }
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[serde(rename = "count", default)]
+        _count: u8,
+    }
+
+    fn refused(json: &str) -> (String, String) {
+        match document::<Sample>(json.as_bytes()) {
+            Err(ApiError::Invalid {
+                status,
+                field,
+                message,
+                ..
+            }) => {
+                assert_eq!(status, StatusCode::BAD_REQUEST);
+                (field, message)
+            }
+            other => panic!("{json} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_field() {
+        let field = |json| refused(json).0;
+        assert_eq!(field("{}"), "name");
+        assert_eq!(field(""), "name");
+        assert_eq!(field(r#"{"name":1}"#), "name");
+        assert_eq!(field(r#"{"name":"a","nmae":"b"}"#), "nmae");
+        assert_eq!(
+            field(r#"{"name":"a","inner":{"count":300}}"#),
+            "inner.count"
+        );
+        assert_eq!(field(r#"{"name":"a"} {}"#), "");
+        assert_eq!(field("{"), "");
+        assert_eq!(field(r#"["a"]"#), "", "the fields without their names");
+    }
+
+    #[test]
+    fn an_error_does_not_name_our_types() {
+        let (field, message) = refused(r#"{"name":"a","inner":3}"#);
+        assert_eq!(field, "inner");
+        assert!(message.contains("expected an object"), "{message}");
+        assert!(!message.contains("Inner"), "{message}");
+    }
+}
