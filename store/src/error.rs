@@ -115,6 +115,8 @@ pub fn violation(error: &sqlx::Error) -> Option<Violation> {
         | "workspace_name_taken"
         | "runners_name_key" => Some(Violation::Taken { field: "name" }),
         "users_login_key" | "member_login_taken" => Some(Violation::Taken { field: "login" }),
+        // Somebody else has carried out the same named request.
+        "facts_once" => Some(Violation::NotNow),
         "variable_key_taken" => Some(Violation::Taken { field: "key" }),
         _ => None,
     }

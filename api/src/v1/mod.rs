@@ -4,8 +4,8 @@
 mod answer;
 mod body;
 mod configurations;
+mod grants;
 mod logs;
-mod members;
 mod openapi;
 mod organizations;
 mod projects;
@@ -13,6 +13,7 @@ mod repeats;
 mod runs;
 mod schema;
 mod tokens;
+mod users;
 mod variables;
 mod workspaces;
 
@@ -45,7 +46,8 @@ fn documented() -> OpenApiRouter<App> {
         .merge(projects::router())
         .merge(workspaces::router())
         .merge(variables::router())
-        .merge(members::router())
+        .merge(users::router())
+        .merge(grants::router())
         .merge(tokens::router())
         .merge(configurations::router())
         .merge(runs::router())

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use sqlx::PgPool;
+use stackship_api::v1::IDEMPOTENCY_KEY;
 
 use crate::http::{Answer, Call};
 use crate::permissions::Fill;
@@ -196,7 +197,8 @@ async fn without_a_credential_nothing_of_a_request_is_looked_at(pool: PgPool) {
         for broken in BREAKS {
             let filled = fill.path(template).await;
             for token in [None, Some("ss_0000000000000000000000000000000000000000000")] {
-                let mut call = broken.call(method, template, &filled, "");
+                let call = broken.call(method, template, &filled, "");
+                let mut call = call.header(IDEMPOTENCY_KEY, "");
                 call.token = token;
                 let answer = call.send(&world.router).await;
                 if answer.status.as_u16() != expected {

@@ -153,10 +153,25 @@ async fn an_address_ends_with_the_token_it_was_given_to(pool: PgPool) {
         200,
         "each address has its own token"
     );
-    sqlx::query("delete from record.role_grants where role = 'reader'")
-        .execute(&world.store.pool)
-        .await
-        .unwrap();
+    let run_sql = async |query: &str| {
+        sqlx::query(query).execute(&world.owner).await.unwrap();
+    };
+    for (over, again) in [
+        (
+            "update record.tokens set expires_at = created_at",
+            "update record.tokens set expires_at = null",
+        ),
+        (
+            "update record.users set disabled_at = now()",
+            "update record.users set disabled_at = null",
+        ),
+    ] {
+        run_sql(over).await;
+        assert_eq!(get(&others, "").await.status, 404, "{over}");
+        run_sql(again).await;
+        assert_eq!(get(&others, "").await.status, 200, "{again}");
+    }
+    run_sql("delete from record.role_grants where role = 'reader'").await;
     assert_eq!(get(&others, "").await.status, 404, "the role is gone");
 }
 
