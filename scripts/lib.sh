@@ -38,8 +38,9 @@ tofu_version=$(sed -n 's|^.*github.com/opentofu/opentofu v\([0-9][0-9.]*\).*|\1|
 [ -n "$tofu_version" ] || fail "tools/tofu/go.mod names no OpenTofu version"
 
 STACKSHIP_TOFU_MIRROR=${STACKSHIP_TOFU_MIRROR:-$cache/mirror}
+STACKSHIP_TEST_PROVIDERS=${STACKSHIP_TEST_PROVIDERS:-$cache/providers/mirror}
 STACKSHIP_BIN=${STACKSHIP_BIN:-$target/debug/stackship}
-export STACKSHIP_TOFU_MIRROR STACKSHIP_BIN
+export STACKSHIP_TOFU_MIRROR STACKSHIP_TEST_PROVIDERS STACKSHIP_BIN
 
 # Some machines name a CLI configuration that does not exist, and every tofu command then warns.
 unset TF_CLI_CONFIG_FILE TF_CLI_ARGS TF_DATA_DIR TF_WORKSPACE TF_LOG
