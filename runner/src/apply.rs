@@ -23,7 +23,7 @@ use crate::session::{
     sandbox_evidence,
 };
 use crate::workdir::{
-    PLAN_FILE, VARIABLES_ARGUMENT, Workdir, after_init, artifact, input, is_unchanged,
+    PLAN_FILE, VARIABLES_ARGUMENT, Workdir, after_init, artifact, input, is_unchanged, step,
     verified_file,
 };
 
@@ -58,11 +58,9 @@ pub(crate) async fn run(attempt: &mut Attempt<'_>) -> Result<Finish<ApplyEnd>, I
             ));
         }
     };
-    let Some(workdir) = Workdir::new(attempt.settings, attempt.lease, inputs, tofu) else {
-        return Ok(not_started(
-            None,
-            "The working directory leads out of the configuration.".to_owned(),
-        ));
+    let workdir = match Workdir::new(attempt.settings, attempt.lease, inputs, tofu) {
+        Ok(workdir) => workdir,
+        Err(error) => return Ok(not_started(None, attempt.sentence(&error))),
     };
     let workdir = workdir.with_lock_file(files.lock_file.as_ref());
     let spec = specification(&workdir, &files, attempt.lease.phase_seconds_max);
@@ -312,6 +310,15 @@ fn before_start(attempt: &Attempt<'_>, ended: &Ended) -> Finish<ApplyEnd> {
         (None, None) => {}
     }
     match fault(&ended.outcome) {
+        // The backend is the one of the plan, so what `init` has left to stumble over are modules and
+        // providers that are not the approved ones, or not to be had.
+        Some(Fault::Step { name, exit }) if *name == *step::INIT => not_started(
+            Some(EvidencePart::Dependencies),
+            format!(
+                "{} The approved dependencies could not be installed.",
+                step_sentence(&name, exit)
+            ),
+        ),
         Some(Fault::Step { name, exit }) => not_started(None, step_sentence(&name, exit)),
         Some(Fault::Refused { input, detail }) => {
             not_started(input.as_deref().and_then(part_of), attempt.plain(&detail))

@@ -39,25 +39,15 @@ pub(crate) fn override_name(lease: &Lease) -> String {
 
 /// OpenTofu's own configuration: where the installation's host name leads inside a sandbox, and where
 /// providers come from. The credential is a placeholder; the gateway puts the run's token in its place.
-pub(crate) fn cli_configuration(hostname: &str, has_mirror: bool, has_egress: bool) -> Vec<u8> {
+pub(crate) fn cli_configuration(hostname: &str, provider_installation: &str) -> Vec<u8> {
     let host = quoted(hostname);
     let base = quoted(&format!("http://{GATEWAY_ADDRESS}/api/v2/"));
     let services = ["tfe.v2", "tfe.v2.1", "tfe.v2.2", "state.v2"]
         .map(|name| format!("    \"{name}\" = {base}\n"))
         .concat();
-    let mirror = if has_mirror {
-        "  filesystem_mirror {\n    path = \"/providers\"\n  }\n"
-    } else {
-        ""
-    };
-    let direct = if has_egress || !has_mirror {
-        "  direct {}\n"
-    } else {
-        ""
-    };
     format!(
         "disable_checkpoint = true\nhost {host} {{\n  services = {{\n{services}  }}\n}}\n\
-         credentials {host} {{\n  token = \"placeholder\"\n}}\nprovider_installation {{\n{mirror}{direct}}}\n"
+         credentials {host} {{\n  token = \"placeholder\"\n}}\n{provider_installation}"
     )
     .into_bytes()
 }

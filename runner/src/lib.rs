@@ -12,7 +12,7 @@
 //! | [`attempt`], [`heartbeat`] | one lease from its start to its report |
 //! | [`plan`], [`apply`], [`session`] | the two phases as sandbox specifications, and what drives them |
 //! | [`inspect`] | what a plan says, in a second sandbox without network |
-//! | [`workdir`], [`variables`], [`backend`], [`dependencies`] | what is put around a configuration, and the checks after `init` |
+//! | [`workdir`], [`variables`], [`backend`], [`mirror`], [`dependencies`] | what is put around a configuration, and the checks after `init` |
 //! | [`control_plane`], [`inputs`], [`tools`] | what is fetched, each verified by its digest |
 //! | [`gateway`], [`logs`], [`plan_json`] | what comes out |
 
@@ -26,6 +26,7 @@ mod heartbeat;
 mod inputs;
 mod inspect;
 pub mod logs;
+mod mirror;
 mod plan;
 pub mod plan_json;
 mod runner;
@@ -36,6 +37,7 @@ mod variables;
 mod workdir;
 
 pub use control_plane::CallError;
+pub use mirror::{PROVIDERS_MAX, ProviderMirrorError, mirrored_providers};
 pub use runner::{Runner, RunnerError};
 pub use settings::{RunnerSettings, ToolSettings};
 pub use tools::ToolError;

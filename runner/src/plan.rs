@@ -23,7 +23,7 @@ use crate::session::{
     Ended, Fault, Gate, Halt, Interruption, Session, SessionError, digest_of, fault, file_of,
     sandbox_evidence,
 };
-use crate::workdir::{PLAN_FILE, VARIABLES_ARGUMENT, Workdir, artifact};
+use crate::workdir::{PLAN_FILE, VARIABLES_ARGUMENT, Workdir, WorkdirError, artifact};
 use crate::{backend, plan_json};
 
 const PLAN: &str = "plan";
@@ -41,11 +41,14 @@ pub(crate) async fn run(attempt: &mut Attempt<'_>) -> Result<Finish<PlanEnd>, In
         Ok(tofu) => tofu,
         Err(error) => return failed(TerminalReason::SandboxUnavailable, attempt.sentence(&error)),
     };
-    let Some(workdir) = Workdir::new(attempt.settings, attempt.lease, inputs, tofu) else {
-        return failed(
-            TerminalReason::PlanRefused,
-            "The working directory leads out of the configuration.".to_owned(),
-        );
+    let workdir = match Workdir::new(attempt.settings, attempt.lease, inputs, tofu) {
+        Ok(workdir) => workdir,
+        Err(error @ WorkdirError::LeadsOut) => {
+            return failed(TerminalReason::PlanRefused, attempt.sentence(&error));
+        }
+        Err(error @ WorkdirError::Mirror(_)) => {
+            return failed(TerminalReason::SandboxUnavailable, attempt.sentence(&error));
+        }
     };
     let spec = specification(&workdir, inputs, attempt.lease.phase_seconds_max);
     let gate = PlanGate {

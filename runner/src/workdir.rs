@@ -14,6 +14,7 @@ use stackship_sandbox::{
 
 use crate::dependencies::{LISTING_BYTES_MAX, LISTING_SCRIPT};
 use crate::inputs::{Fetched, Inputs};
+use crate::mirror::{ProviderMirrorError, provider_installation};
 use crate::{RunnerSettings, backend, variables};
 
 /// The program inside.
@@ -73,12 +74,22 @@ pub(crate) mod artifact {
     pub(crate) const APPROVED_PLAN: &str = "approved_plan";
 }
 
+/// Why nothing can be put around a configuration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkdirError {
+    #[error("The working directory leads out of the configuration.")]
+    LeadsOut,
+    #[error("the provider mirror cannot be used")]
+    Mirror(#[from] ProviderMirrorError),
+}
+
 /// The part of a specification that plan and apply share.
 pub(crate) struct Workdir<'a> {
     settings: &'a RunnerSettings,
     lease: &'a Lease,
     inputs: &'a Inputs,
     tofu: PathBuf,
+    cli_configuration: Vec<u8>,
     lock_file: Option<&'a Fetched>,
     directory: String,
     environment: Environment,
@@ -91,13 +102,17 @@ impl<'a> Workdir<'a> {
         lease: &'a Lease,
         inputs: &'a Inputs,
         tofu: PathBuf,
-    ) -> Option<Self> {
+    ) -> Result<Self, WorkdirError> {
         let network = Network {
             gateway: true,
             egress: settings.egress.is_some(),
         };
-        Some(Self {
-            directory: working_directory(&inputs.pinned.working_directory)?,
+        let directory = working_directory(&inputs.pinned.working_directory);
+        let mirror = settings.provider_mirror.as_deref();
+        let installation = provider_installation(mirror, network.egress)?;
+        Ok(Self {
+            directory: directory.ok_or(WorkdirError::LeadsOut)?,
+            cli_configuration: backend::cli_configuration(&settings.hostname, &installation),
             environment: environment(lease, inputs, network),
             lock_file: None,
             settings,
@@ -181,11 +196,9 @@ impl<'a> Workdir<'a> {
 
     /// Our own files as they are placed: the variables and the CLI configuration.
     fn own_bytes(&self) -> (Vec<u8>, Vec<u8>) {
-        let has_mirror = self.settings.provider_mirror.is_some();
-        let hostname = &self.settings.hostname;
         (
             variables::variables_file(&self.inputs.pinned.variables),
-            backend::cli_configuration(hostname, has_mirror, self.network.egress),
+            self.cli_configuration.clone(),
         )
     }
 

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stackship_runner::{Runner, RunnerSettings, ToolSettings};
+use stackship_runner::{
+    ProviderMirrorError, Runner, RunnerSettings, ToolSettings, mirrored_providers,
+};
 use stackship_runner_protocol::Secret;
 use stackship_sandbox::bubblewrap::{Bubblewrap, Settings as DriverSettings};
 use stackship_sandbox::egress::EgressPolicy;
@@ -25,6 +27,22 @@ use crate::settings::Settings;
 const MIB: u64 = 1 << 20;
 /// How long a runner that could not start waits before it tries again.
 const RESTART_AFTER: Duration = Duration::from_secs(30);
+
+/// Runs would find no provider, or not the ones that are meant.
+#[derive(Debug, thiserror::Error)]
+#[error("setting `runner.provider_mirror`: it has to name a provider mirror")]
+struct NoProviderMirror(#[source] ProviderMirrorError);
+
+/// Looks at what the settings of a runner name on this machine, before anything is started.
+pub fn check(settings: &Settings) -> Result<(), Failure> {
+    match &settings.runner.provider_mirror {
+        Some(mirror) if settings.runner.enabled => {
+            mirrored_providers(mirror).map_err(NoProviderMirror)?;
+        }
+        Some(_) | None => {}
+    }
+    Ok(())
+}
 
 /// Starts the embedded runner, unless the settings say not to. It speaks to the server over loopback
 /// like any other runner: it has no other way in.
@@ -58,6 +76,7 @@ pub async fn embedded(
 
 /// `stackship runner`: this process is a runner and nothing else.
 pub async fn alone(settings: Settings) -> Result<(), Failure> {
+    check(&settings)?;
     let url = settings
         .runner
         .control_plane_url

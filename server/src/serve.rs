@@ -34,6 +34,7 @@ const OBJECT_SWEEP_EVERY: Duration = Duration::from_hours(1);
 
 /// Serves until a signal, or until the private database is lost.
 pub async fn serve(settings: Settings) -> Result<(), Failure> {
+    crate::runner::check(&settings)?;
     let metrics = PrometheusBuilder::new().install_recorder()?;
     let (lost_sender, lost) = tokio::sync::oneshot::channel();
     let database = Database::open(&settings, Some(lost_sender)).await?;

@@ -9,5 +9,6 @@ mod hostile;
 mod interrupted;
 mod log_properties;
 mod planning;
+mod providers;
 mod support;
 mod tampering;

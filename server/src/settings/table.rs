@@ -82,7 +82,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "runner.provider_mirror",
-        "Directory with providers (filesystem mirror), mounted read-only into sandboxes.",
+        "Directory with providers, HOST/NAMESPACE/TYPE; the only source of those it has. Checked at start.",
     ),
     ("runner.plan_seconds_max", "Longest plan, in seconds."),
     ("runner.apply_seconds_max", "Longest apply, in seconds."),

@@ -38,6 +38,25 @@ fn a_wrong_setting_is_named_before_anything_starts() {
 }
 
 #[test]
+fn a_directory_that_is_no_provider_mirror_is_named_before_anything_starts() {
+    let setting = (
+        "STACKSHIP_RUNNER__PROVIDER_MIRROR",
+        env!("CARGO_MANIFEST_DIR"),
+    );
+    for command in ["serve", "runner"] {
+        let output = stackship(&[command], &[setting]);
+        assert!(!output.status.success());
+        let error = text(&output.stderr);
+        assert!(
+            error.contains("setting `runner.provider_mirror`"),
+            "{error}"
+        );
+        let cause = format!("`{}` holds no provider", setting.1);
+        assert!(error.contains(&cause), "{error}");
+    }
+}
+
+#[test]
 fn an_unknown_key_in_the_file_is_refused() {
     let file = std::env::temp_dir().join(format!("stackship-settings-{}.toml", std::process::id()));
     std::fs::write(&file, "lisen = \"127.0.0.1:1\"\n").expect("the file is written");

@@ -71,27 +71,41 @@ fn driver() -> Arc<dyn SandboxDriver> {
     Arc::clone(shared) as Arc<dyn SandboxDriver>
 }
 
-/// The directory with verified releases; a test without one fails and says where it looked.
+/// A directory that scripts/bootstrap fills. A test without it fails and says where it looked.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test binary has no configuration but its environment"
 )]
-fn mirror() -> PathBuf {
-    let named = std::env::var_os("STACKSHIP_TOFU_MIRROR").map(PathBuf::from);
+fn bootstrapped(variable: &str, in_cache: &str, holds: &str) -> PathBuf {
+    let named = std::env::var_os(variable).map(PathBuf::from);
     let cache = || {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache
             .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
-        cache.unwrap().join("stackship/mirror")
+        cache.unwrap().join("stackship").join(in_cache)
     };
-    let mirror = named.unwrap_or_else(cache);
-    let program = mirror.join("1.12.6/tofu");
+    let directory = named.unwrap_or_else(cache);
+    let inside = directory.join(holds);
     assert!(
-        program.is_file(),
-        "{} is missing; run scripts/bootstrap-tofu.sh",
-        program.display()
+        inside.exists(),
+        "{} is missing; run scripts/bootstrap test",
+        inside.display()
     );
-    mirror
+    directory
+}
+
+/// The directory with verified releases.
+fn mirror() -> PathBuf {
+    bootstrapped("STACKSHIP_TOFU_MIRROR", "mirror", "1.12.6/tofu")
+}
+
+/// The mirror with the providers for tests.
+pub fn providers() -> PathBuf {
+    bootstrapped(
+        "STACKSHIP_TEST_PROVIDERS",
+        "providers/mirror",
+        "registry.opentofu.org/stackship/fixture",
+    )
 }
 
 /// A runner at work for a control plane.
@@ -104,9 +118,14 @@ pub struct World {
 
 impl World {
     pub async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// With other settings than usual.
+    pub async fn with(change: impl FnOnce(&mut RunnerSettings)) -> Self {
         let control_plane = ControlPlane::start().await;
         let work = tempfile::tempdir().unwrap();
-        let settings = RunnerSettings {
+        let mut settings = RunnerSettings {
             control_plane_url: control_plane.url.clone(),
             runner_token: Secret::new(RUNNER_TOKEN.to_owned()),
             hostname: HOSTNAME.to_owned(),
@@ -129,6 +148,7 @@ impl World {
             },
             shutdown_grace: Duration::from_mins(2),
         };
+        change(&mut settings);
         let runner = Runner::new(settings, driver()).unwrap();
         let stop = CancellationToken::new();
         let token = stop.clone();

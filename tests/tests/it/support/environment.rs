@@ -33,12 +33,28 @@ fn target() -> PathBuf {
 
 /// The directory of verified OpenTofu releases.
 pub fn mirror() -> PathBuf {
-    let cache = || {
-        let home = env::var_os("HOME").expect("a home directory");
-        env::var_os("XDG_CACHE_HOME").map_or_else(|| Path::new(&home).join(".cache"), PathBuf::from)
-    };
     let told = env::var_os("STACKSHIP_TOFU_MIRROR").map(PathBuf::from);
-    told.unwrap_or_else(|| cache().join("stackship/mirror"))
+    told.unwrap_or_else(|| cache().join("mirror"))
+}
+
+/// What scripts/bootstrap fills.
+fn cache() -> PathBuf {
+    let home = env::var_os("HOME").expect("a home directory");
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map_or_else(|| Path::new(&home).join(".cache"), PathBuf::from);
+    cache.join("stackship")
+}
+
+/// The mirror with the providers for tests.
+pub fn providers() -> PathBuf {
+    let told = env::var_os("STACKSHIP_TEST_PROVIDERS").map(PathBuf::from);
+    let mirror = told.unwrap_or_else(|| cache().join("providers/mirror"));
+    assert!(
+        mirror.is_dir(),
+        "no providers at {}: run scripts/bootstrap test",
+        mirror.display()
+    );
+    mirror
 }
 
 /// The CLI that people use.

@@ -47,6 +47,10 @@ impl Server {
                 "STACKSHIP_TOFU__MIRROR".to_owned(),
                 environment::mirror().display().to_string(),
             ),
+            (
+                "STACKSHIP_RUNNER__PROVIDER_MIRROR".to_owned(),
+                environment::providers().display().to_string(),
+            ),
             ("STACKSHIP_RUNNER__NAME".to_owned(), name.to_owned()),
             ("PATH".to_owned(), environment::path()),
         ];
