@@ -44,6 +44,11 @@ const ROOMS: &[Room] = &[
         never: &["sqlx", "axum"],
     },
     Room {
+        name: "policy",
+        ours: &["domain"],
+        never: &["sqlx", "axum"],
+    },
+    Room {
         name: "api",
         ours: &[
             "domain",
