@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use regorus::utils::limits::ExecutionTimerConfig;
-use regorus::{Engine, LimitError, Value};
+use regorus::{Engine, Value};
 
 use crate::wire::{Rule, Source};
 use crate::{ErrorCode, HELPERS_REGO};
@@ -50,14 +50,9 @@ impl Failure {
     }
 }
 
-/// The engine's error is `anyhow`'s; this room has no other use for that type.
-macro_rules! failure {
-    () => {
-        |error| match error.downcast_ref::<LimitError>() {
-            Some(LimitError::TimeLimitExceeded { .. }) => Failure::timeout(),
-            Some(_) | None => Failure::error(format!("{error:#}")),
-        }
-    };
+/// Any error of the engine but that of its timer.
+fn broken(error: impl std::fmt::Display) -> Failure {
+    Failure::error(format!("{error:#}"))
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +93,7 @@ impl Loaded {
             text,
             ..
         } = source;
-        let found = engine.add_policy(file.clone(), text).map_err(failure!())?;
+        let found = engine.add_policy(file.clone(), text).map_err(broken)?;
         if found != package {
             let wanted = package.trim_start_matches("data.");
             let found = found.trim_start_matches("data.");
@@ -107,12 +102,12 @@ impl Loaded {
             )));
         }
         if let Some(data) = data {
-            engine.add_data(data.clone()).map_err(failure!())?;
+            engine.add_data(data.clone()).map_err(broken)?;
         }
         let mut declared = Vec::new();
         for rule in [Rule::Deny, Rule::Warn] {
             let is_there = engine.has_declared_rule_rooted_at(&file, rule.as_str());
-            if is_there.map_err(failure!())? {
+            if is_there.map_err(broken)? {
                 declared.push(rule);
             }
         }
@@ -143,7 +138,11 @@ impl Loaded {
                     check_interval: STEPS_BETWEEN_CHECKS,
                 });
             let path = format!("{}.{}", self.package, rule.as_str());
-            let value = self.engine.eval_rule(path).map_err(failure!())?;
+            let value = self.engine.eval_rule(path);
+            // Inside a function the engine passes its timer's error on as mere text, so the clock
+            // decides what it was.
+            let value = value
+                .map_err(|error| deadline.remaining().err().unwrap_or_else(|| broken(error)))?;
             if !matches!(value, Value::Set(_)) {
                 let name = rule.as_str();
                 return Err(Failure::error(format!(
@@ -165,9 +164,9 @@ fn engine() -> Result<Engine, Failure> {
     for (name, arguments) in IMPURE {
         let refuse = Box::new(|_: Vec<Value>| Err(Impure.into()));
         let added = engine.add_extension((*name).to_owned(), *arguments, refuse);
-        added.map_err(failure!())?;
+        added.map_err(broken)?;
     }
     let helpers = engine.add_policy(HELPERS_FILE.to_owned(), HELPERS_REGO.to_owned());
-    helpers.map_err(failure!())?;
+    helpers.map_err(broken)?;
     Ok(engine)
 }

@@ -84,6 +84,37 @@ async fn what_never_ends_is_ended_by_the_timer() {
         ),
     ];
     all_fail(TIMER, ErrorCode::PolicyTimeout, &rows).await;
+    let slow = "slow(n) if { some a in numbers.range(1, 100000); some b in numbers.range(1, 100000); a + b == n }\nslow_rule if slow(0)\n";
+    let uses = [
+        ("a function", "deny contains \"x\" if slow(0)"),
+        ("a negated function", "deny contains \"x\" if not slow(0)"),
+        ("a rule", "deny contains \"x\" if slow_rule"),
+        ("a negated rule", "deny contains \"x\" if not slow_rule"),
+        (
+            "a default",
+            "default ok := true\nok := false if slow(0)\ndeny contains \"x\" if not ok",
+        ),
+        (
+            "a comprehension",
+            "deny contains \"x\" if count([1 | slow(0)]) > 0",
+        ),
+        (
+            "every",
+            "deny contains \"x\" if every n in [0, 0] { not slow(n) }",
+        ),
+        (
+            "with",
+            "deny contains \"x\" if not slow_rule with input as {}",
+        ),
+        (
+            "else",
+            "ok := 1 if slow(0) else := 2\ndeny contains \"x\" if ok == 1",
+        ),
+    ];
+    for (name, rules) in uses {
+        let rules = format!("{slow}{rules}");
+        all_fail(TIMER, ErrorCode::PolicyTimeout, &[(name, &rules)]).await;
+    }
 }
 
 #[tokio::test]
@@ -333,4 +364,18 @@ async fn a_program_that_is_no_evaluator_gives_no_result() {
         .unwrap();
     assert_eq!(evaluation.error_code, Some(ErrorCode::PolicyError));
     assert!(evaluation.findings[0].message.contains("wrote more than"));
+}
+
+#[tokio::test]
+async fn a_value_that_nests_deeply_is_evaluated_or_ended_by_the_kernel() {
+    let mut rules = "deny contains \"x\" if {\n\tx0 := 1\n".to_owned();
+    for number in 1..=15_000 {
+        writeln!(rules, "\tx{number} := [x{}]", number - 1).unwrap();
+    }
+    rules.push_str("\tprint(x15000)\n\tfalse\n}");
+    let evaluation = run(KERNEL, &rules).await;
+    let crashed = evaluation.error_code == Some(ErrorCode::PolicyCrashed);
+    let evaluated = evaluation.outcome == PolicyOutcome::Pass && evaluation.findings.is_empty();
+    assert!(crashed || evaluated, "{evaluation:?}");
+    unharmed().await;
 }
