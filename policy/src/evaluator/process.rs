@@ -58,7 +58,6 @@ pub(super) async fn run(
     command
         .args([HELPER_ARGUMENT, &limits.cpu_seconds.to_string()])
         .env_clear()
-        .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -379,3 +379,46 @@ async fn a_value_that_nests_deeply_is_evaluated_or_ended_by_the_kernel() {
     assert!(crashed || evaluated, "{evaluation:?}");
     unharmed().await;
 }
+
+/// What OPA calls a builtin error must not turn into something undefined anywhere: a rule that does
+/// not hold denies nothing.
+#[tokio::test]
+async fn an_error_is_an_error_wherever_it_stands() {
+    let mistakes = [
+        "to_number(\"one\") == 1",
+        "startswith(1, \"x\")",
+        "count(1) == 1",
+        "1 / count(input.run) == 1",
+        "rand.intn(\"a\", 2) == 1",
+        "no_such_function(1)",
+        "regex.match(\"(\", \"a\")",
+        "json.unmarshal(\"{\") == 1",
+    ];
+    let places = [
+        "deny contains \"x\" if @",
+        "deny contains \"x\" if not @",
+        "f(_) if @\ndeny contains \"x\" if f(1)",
+        "f(_) if @\ndeny contains \"x\" if not f(1)",
+        "a if @\ndeny contains \"x\" if not a",
+        "default a := true\na := false if @\ndeny contains \"x\" if not a",
+        "deny contains \"x\" if count([1 | @]) > 0",
+        "deny contains \"x\" if every _ in [1, 2] { @ }",
+        "a := 1 if @ else := 2\ndeny contains \"x\" if a == 1",
+        "a if @\ndeny contains \"x\" if a with input.other as 1",
+        "deny contains sprintf(\"%v\", [[1 | @]]) if false\ndeny contains \"x\" if count({1 | @}) > 0",
+    ];
+    let mut rows = vec![];
+    for mistake in mistakes {
+        rows.extend(places.map(|place| {
+            (
+                format!("{place} with {mistake}"),
+                place.replace('@', mistake),
+            )
+        }));
+    }
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|(name, rules)| (name.as_str(), rules.as_str()))
+        .collect();
+    all_fail(AMPLE, ErrorCode::PolicyError, &rows).await;
+}
