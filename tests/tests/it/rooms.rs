@@ -29,6 +29,11 @@ const ROOMS: &[Room] = &[
         never: &["sqlx", "axum"],
     },
     Room {
+        name: "plan-diff",
+        ours: &["domain"],
+        never: &["tokio", "sqlx", "axum"],
+    },
+    Room {
         name: "store",
         ours: &["domain"],
         never: &["axum"],

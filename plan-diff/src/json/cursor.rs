@@ -1,0 +1,445 @@
+//! One pass over a JSON text, driven by what the caller wants of it.
+
+use std::borrow::Cow;
+
+/// How deep a document may nest. OpenTofu nests two levels for a module, and a few for a value.
+const DOCUMENT_DEPTH_MAX: usize = 128;
+/// How many keys the objects that are open at one place may have together: they are kept to find one
+/// that is doubled.
+const OPEN_KEYS_MAX: usize = 200_000;
+
+/// Why a text is not taken. Never quotes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JsonError {
+    pub kind: JsonErrorKind,
+    /// Where, in bytes.
+    pub offset: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JsonErrorKind {
+    Syntax,
+    /// JSON, but not of the shape that was asked for.
+    Shape,
+    TooDeep,
+    TooManyKeys,
+    TooManyNodes,
+    DoubledKey,
+}
+
+/// A place in a JSON text. Every method reads one value from there and stops behind it.
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    /// The keys of every object that is open, so that one allocation serves them all.
+    keys: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            keys: Vec::new(),
+        }
+    }
+
+    /// The first byte of the value that comes next.
+    pub fn peek(&mut self) -> Result<u8, JsonError> {
+        self.space();
+        self.byte().ok_or(self.error(JsonErrorKind::Syntax))
+    }
+
+    /// Nothing but space may follow.
+    pub fn end(&mut self) -> Result<(), JsonError> {
+        self.space();
+        match self.byte() {
+            None => Ok(()),
+            Some(_) => Err(self.error(JsonErrorKind::Syntax)),
+        }
+    }
+
+    /// Reads an object. `each` gets a key and has to read its value.
+    pub fn object(
+        &mut self,
+        mut each: impl FnMut(&mut Self, &Cow<'a, str>) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        let first_key = self.keys.len();
+        self.open(b'{')?;
+        let mut is_first = true;
+        while self.goes_on(b'}', &mut is_first)? {
+            let key = self.string()?;
+            self.space();
+            self.take(b':')?;
+            each(self, &key)?;
+            if self.keys.len() == OPEN_KEYS_MAX {
+                return Err(self.error(JsonErrorKind::TooManyKeys));
+            }
+            self.keys.push(key);
+        }
+        let keys = &mut self.keys[first_key..];
+        keys.sort_unstable();
+        let is_doubled = keys.windows(2).any(|pair| pair[0] == pair[1]);
+        self.keys.truncate(first_key);
+        if is_doubled {
+            return Err(self.error(JsonErrorKind::DoubledKey));
+        }
+        Ok(())
+    }
+
+    /// Reads an array. `each` has to read an element.
+    pub fn array(
+        &mut self,
+        mut each: impl FnMut(&mut Self) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        self.open(b'[')?;
+        let mut is_first = true;
+        while self.goes_on(b']', &mut is_first)? {
+            self.space();
+            each(self)?;
+        }
+        Ok(())
+    }
+
+    /// Reads any value and gives its text.
+    pub fn slice(&mut self) -> Result<&'a str, JsonError> {
+        self.space();
+        let start = self.at;
+        self.skip()?;
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Reads any value, and takes it no less strictly than one that is kept.
+    pub fn skip(&mut self) -> Result<(), JsonError> {
+        match self.peek()? {
+            b'{' => self.object(|cursor, _| cursor.skip()),
+            b'[' => self.array(Self::skip),
+            b'"' => self.string().map(drop),
+            b't' | b'f' => self.boolean().map(drop),
+            b'n' => self.null(),
+            _ => self.number().map(drop),
+        }
+    }
+
+    pub fn boolean(&mut self) -> Result<bool, JsonError> {
+        let value = self.peek()? == b't';
+        self.word(if value { "true" } else { "false" })?;
+        Ok(value)
+    }
+
+    pub fn null(&mut self) -> Result<(), JsonError> {
+        self.space();
+        self.word("null")
+    }
+
+    /// Reads a number and gives its text, so that no digit is lost.
+    pub fn number(&mut self) -> Result<&'a str, JsonError> {
+        self.space();
+        let start = self.at;
+        self.skip_if(b"-");
+        match self.byte() {
+            Some(b'0') => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.skip_if(b".") {
+            self.digits()?;
+        }
+        if self.skip_if(b"eE") {
+            self.skip_if(b"+-");
+            self.digits()?;
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    /// Reads a string; one without escapes is borrowed.
+    pub fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
+        self.space();
+        self.wanted(b'"')?;
+        let mut decoded: Option<String> = None;
+        let mut plain_from = self.at;
+        loop {
+            match self.byte() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    let text = decoded.get_or_insert_default();
+                    text.push_str(&self.text[plain_from..self.at]);
+                    let letter = self.escape()?;
+                    decoded.get_or_insert_default().push(letter);
+                    plain_from = self.at;
+                }
+                Some(0..=0x1f) | None => return Err(self.error(JsonErrorKind::Syntax)),
+                Some(_) => self.at += 1,
+            }
+        }
+        let rest = &self.text[plain_from..self.at];
+        self.at += 1;
+        Ok(match decoded {
+            None => Cow::Borrowed(rest),
+            Some(mut text) => {
+                text.push_str(rest);
+                Cow::Owned(text)
+            }
+        })
+    }
+
+    fn escape(&mut self) -> Result<char, JsonError> {
+        self.at += 1;
+        let letter = self.byte().ok_or(self.error(JsonErrorKind::Syntax))?;
+        self.at += 1;
+        Ok(match letter {
+            b'"' | b'\\' | b'/' => char::from(letter),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.unicode_escape(),
+            _ => return Err(self.error(JsonErrorKind::Syntax)),
+        })
+    }
+
+    /// A half of a surrogate pair has no text, and no encoder of OpenTofu writes one.
+    fn unicode_escape(&mut self) -> Result<char, JsonError> {
+        let first = self.four_digits()?;
+        let unit = if (0xd800..0xdc00).contains(&first) {
+            self.wanted(b'\\')?;
+            self.wanted(b'u')?;
+            let second = self.four_digits()?;
+            if !(0xdc00..0xe000).contains(&second) {
+                return Err(self.error(JsonErrorKind::Syntax));
+            }
+            0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)
+        } else {
+            first
+        };
+        char::from_u32(unit).ok_or(self.error(JsonErrorKind::Syntax))
+    }
+
+    fn four_digits(&mut self) -> Result<u32, JsonError> {
+        let digits = self.text.as_bytes().get(self.at..self.at + 4);
+        let digits = digits
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .ok_or(self.error(JsonErrorKind::Syntax))?;
+        self.at += 4;
+        Ok(digits.iter().fold(0, |number, digit| {
+            let value = char::from(*digit).to_digit(16);
+            number * 16 + value.expect("only hexadecimal digits were let through")
+        }))
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let start = self.at;
+        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at == start {
+            return Err(self.error(JsonErrorKind::Syntax));
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, bracket: u8) -> Result<(), JsonError> {
+        self.space();
+        self.take(bracket)?;
+        if self.depth == DOCUMENT_DEPTH_MAX {
+            return Err(self.error(JsonErrorKind::TooDeep));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Whether another element follows, and not the closing bracket.
+    fn goes_on(&mut self, closing: u8, is_first: &mut bool) -> Result<bool, JsonError> {
+        self.space();
+        let was_first = std::mem::replace(is_first, false);
+        if self.skip_if(&[closing]) {
+            self.depth -= 1;
+            return Ok(false);
+        }
+        if !was_first {
+            self.wanted(b',')?;
+        }
+        Ok(true)
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), JsonError> {
+        if !self.text[self.at..].starts_with(word) {
+            return Err(self.unexpected());
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn take(&mut self, byte: u8) -> Result<(), JsonError> {
+        if self.byte() != Some(byte) {
+            return Err(self.unexpected());
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn wanted(&mut self, byte: u8) -> Result<(), JsonError> {
+        self.take(byte).map_err(|error| JsonError {
+            kind: JsonErrorKind::Syntax,
+            ..error
+        })
+    }
+
+    /// Another value than the one that was asked for stands here, or none.
+    fn unexpected(&self) -> JsonError {
+        let is_value = self
+            .byte()
+            .is_some_and(|byte| b"{[\"tfn-0123456789".contains(&byte));
+        self.error(if is_value {
+            JsonErrorKind::Shape
+        } else {
+            JsonErrorKind::Syntax
+        })
+    }
+
+    fn skip_if(&mut self, one_of: &[u8]) -> bool {
+        let is_one = self.byte().is_some_and(|byte| one_of.contains(&byte));
+        self.at += usize::from(is_one);
+        is_one
+    }
+
+    fn space(&mut self) {
+        while self.skip_if(b" \n\r\t") {}
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    pub(super) fn error(&self, kind: JsonErrorKind) -> JsonError {
+        JsonError {
+            kind,
+            offset: self.at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> Result<(), JsonErrorKind> {
+        let mut cursor = Cursor::new(text);
+        cursor
+            .skip()
+            .and_then(|()| cursor.end())
+            .map_err(|error| error.kind)
+    }
+
+    #[test]
+    fn it_takes_what_the_common_reader_takes_and_nothing_else() {
+        for text in [
+            "null",
+            " true ",
+            "false",
+            "0",
+            "-0",
+            "10",
+            "1.5e-7",
+            "\"\"",
+            "[]",
+            "{}",
+            "[1,2]",
+            "[ ]",
+            "{\"a\":[{}]}",
+            "\"a\\u00e9\\n\\ud83d\\ude00\\/\"",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "1e",
+            "+1",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "{\"a\"}",
+            "{a:1}",
+            "{\"a\":1,}",
+            "\"\n\"",
+            "\"\\x\"",
+            "\"\\ud83d\"",
+            "\"\\ud83d\\u0041\"",
+            "\"\\udc00\"",
+            "\"\\u12",
+            "\"\\u+123\"",
+            "tru",
+            "nul",
+            "\"a",
+            "{\"a\":",
+            "[",
+            "]",
+            "",
+            "NaN",
+            "1 1",
+            "{\"a\":1]",
+            "\u{feff}1",
+        ] {
+            assert_eq!(
+                whole(text).is_ok(),
+                serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+                    && !text.contains("\\udc00")
+                    && !text.contains("\\ud83d\"")
+                    && !text.contains("\\ud83d\\u0041"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_string_is_decoded_as_the_common_reader_does() {
+        for text in [
+            r#""plain ä""#,
+            r#""a\"b\\c\/\b\f\n\r\t\u00e9\ud83d\ude00z""#,
+        ] {
+            assert_eq!(
+                Cursor::new(text).string().unwrap(),
+                serde_json::from_str::<String>(text).unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn a_doubled_key_is_refused_at_every_depth_even_when_written_differently() {
+        for text in [
+            r#"{"a":1,"a":1}"#,
+            r#"[{"x":{"a":1,"b":2,"\u0061":3}}]"#,
+            r#"{"a":{"b":1},"b":1,"a":2}"#,
+        ] {
+            assert_eq!(whole(text), Err(JsonErrorKind::DoubledKey), "{text}");
+        }
+        assert_eq!(
+            whole(r#"{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}"#),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn depth_and_keys_have_a_limit() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(whole(&nested(DOCUMENT_DEPTH_MAX)), Ok(()));
+        assert_eq!(
+            whole(&nested(DOCUMENT_DEPTH_MAX + 1)),
+            Err(JsonErrorKind::TooDeep)
+        );
+        let keys: Vec<_> = (0..=OPEN_KEYS_MAX).map(|n| format!("\"{n}\":0")).collect();
+        assert_eq!(
+            whole(&format!("{{{}}}", keys.join(","))),
+            Err(JsonErrorKind::TooManyKeys)
+        );
+    }
+
+    #[test]
+    fn another_value_than_the_one_asked_for_is_named_apart_from_bad_syntax() {
+        let error = Cursor::new("[1]").object(|_, _| Ok(())).unwrap_err();
+        assert_eq!((error.kind, error.offset), (JsonErrorKind::Shape, 0));
+        let error = Cursor::new("}").object(|_, _| Ok(())).unwrap_err();
+        assert_eq!(error.kind, JsonErrorKind::Syntax);
+    }
+}
