@@ -265,8 +265,13 @@ impl<'a> Cursor<'a> {
     }
 
     fn word(&mut self, word: &str) -> Result<(), JsonError> {
-        if !self.text[self.at..].starts_with(word) {
-            return Err(self.unexpected());
+        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            let is_misspelt = self.byte() == word.bytes().next();
+            return Err(if is_misspelt {
+                self.error(JsonErrorKind::Syntax)
+            } else {
+                self.unexpected()
+            });
         }
         self.at += word.len();
         Ok(())

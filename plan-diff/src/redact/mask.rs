@@ -50,6 +50,11 @@ pub(super) fn redact<'t>(
         Some(Node::Null | Node::Number(_) | Node::String(_)) => return Err(Reason::MaskMismatch),
     };
     if let Sensitive::Mask(Node::Bool(true)) = masks.sensitive {
+        if unknown.is_some() {
+            // Hidden anyway, but a mask that does not fit casts doubt on all of them.
+            let sensitive = Sensitive::Nothing;
+            redact(value, Masks { sensitive, unknown }, depth)?;
+        }
         let has_unknown = unknown.is_some_and(has_true);
         return Ok(Redacted::Sensitive(Hidden::new(value, has_unknown)));
     }

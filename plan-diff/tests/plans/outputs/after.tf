@@ -1,0 +1,7 @@
+resource "terraform_data" "kept" {
+  input = "kept"
+}
+
+output "added" {
+  value = terraform_data.kept.output
+}

@@ -1,0 +1,11 @@
+removed {
+  from = terraform_data.forgotten
+  lifecycle {
+    destroy = false
+  }
+}
+
+resource "terraform_data" "shrinking" {
+  count = 1
+  input = count.index
+}

@@ -1,0 +1,7 @@
+resource "terraform_data" "kept" {
+  input = sensitive("S3CRET-that-is-kept")
+}
+
+output "kept" {
+  value = "kept"
+}
