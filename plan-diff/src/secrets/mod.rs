@@ -23,7 +23,7 @@ const LINES_MAX: usize = 1_000;
 /// contains them, and its beginning may be a common header.
 const WINDOW_BYTES: usize = 48;
 /// How many different secrets are looked for.
-const SECRETS_MAX: usize = 50_000;
+const SECRETS_MAX: usize = 100_000;
 
 /// The sensitive values that were found so far.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use crate::json::Node;
 use crate::redact::Redacted;
 
 /// How long all forms of all secrets may be together: the automaton takes several times as much.
-const FORMS_BYTES_MAX: usize = 16 * 1024 * 1024;
+const FORMS_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How an object in the policy input says that it stands for a value. A plan must not say so itself.
 pub(crate) const MARKER: &str = "__stackship";
 
