@@ -85,7 +85,7 @@ pub fn inspect(
         offset: error.valid_up_to(),
     })?;
     let document = Document::read(text)?;
-    let mut found = Secrets::default();
+    let mut found = Secrets::new(limits.secrets);
     for secret in secrets {
         found.add(secret.as_ref());
     }

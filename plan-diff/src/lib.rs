@@ -25,7 +25,8 @@ pub use diff::DIFF_SCHEMA;
 pub use error::InspectError;
 pub use inspect::{Inspection, Summary, inspect, run};
 pub use limits::{
-    DIFF_BYTES_MAX, Limits, OUTPUTS_MAX, PLAN_JSON_BYTES_MAX, POLICY_INPUT_BYTES_MAX, RESOURCES_MAX,
+    DIFF_BYTES_MAX, Limits, OUTPUTS_MAX, PLAN_JSON_BYTES_MAX, POLICY_INPUT_BYTES_MAX,
+    RESOURCES_MAX, SECRETS_MAX,
 };
 pub use policy::POLICY_INPUT_SCHEMA;
 pub use reason::Reason;

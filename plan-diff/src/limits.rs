@@ -11,6 +11,9 @@ pub const DIFF_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long a policy input may be: evaluating it takes about six times as much memory.
 pub const POLICY_INPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
 
+/// How many different sensitive values are looked for.
+pub const SECRETS_MAX: usize = 100_000;
+
 /// The limits of one inspection. The default is what the product promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -24,6 +27,8 @@ pub struct Limits {
     pub diff_bytes: usize,
     /// How long the policy input may be.
     pub policy_input_bytes: usize,
+    /// How many different sensitive values are looked for; with more, no detail is shown.
+    pub secrets: usize,
 }
 
 impl Default for Limits {
@@ -34,6 +39,7 @@ impl Default for Limits {
             outputs: OUTPUTS_MAX,
             diff_bytes: DIFF_BYTES_MAX,
             policy_input_bytes: POLICY_INPUT_BYTES_MAX,
+            secrets: SECRETS_MAX,
         }
     }
 }

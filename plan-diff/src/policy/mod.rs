@@ -39,12 +39,13 @@ impl<'n> PolicyInput<'n> {
 
     /// Everything before the resources.
     pub fn begin(&mut self, document: &Document<'_>) {
-        self.write(|out, _| {
+        self.write(|out, needles| {
             out.raw("{\"format_version\":")?;
             out.json(&document.format_version)?;
             let version = document.tofu_version.as_deref();
             out.name("terraform_version")?;
-            out.json(&version.filter(|text| is_version(text)))?;
+            let is_shown = |text: &&str| is_version(text) && !needles.is_in(text);
+            out.json(&version.filter(is_shown))?;
             out.name("errored")?;
             out.json(&document.errored)?;
             out.name("complete")?;

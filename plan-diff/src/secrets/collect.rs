@@ -123,16 +123,14 @@ fn configuration(document: &Document<'_>, secrets: &mut Secrets) -> Result<(), J
     let Some(text) = document.configuration else {
         return Ok(());
     };
-    let mut root = None;
+    let mut sensitive = HashSet::new();
     Cursor::new(text).object(|cursor, key| {
-        let text = cursor.slice()?;
         if key == "root_module" {
-            root = Some(text);
+            sensitive = module_configuration(cursor, secrets)?;
+            return Ok(());
         }
-        Ok(())
+        cursor.skip()
     })?;
-    let Some(root) = root else { return Ok(()) };
-    let sensitive = module_configuration(root, secrets)?;
     for (name, text) in &document.variables {
         if sensitive.contains(name.as_ref()) {
             member_of(text, "value", secrets)?;
@@ -142,9 +140,12 @@ fn configuration(document: &Document<'_>, secrets: &mut Secrets) -> Result<(), J
 }
 
 /// Adds what a module of the configuration tells; gives the names of its sensitive variables.
-fn module_configuration(text: &str, secrets: &mut Secrets) -> Result<HashSet<String>, JsonError> {
+fn module_configuration(
+    cursor: &mut Cursor<'_>,
+    secrets: &mut Secrets,
+) -> Result<HashSet<String>, JsonError> {
     let mut sensitive = HashSet::new();
-    Cursor::new(text).object(|cursor, key| match key.as_ref() {
+    cursor.object(|cursor, key| match key.as_ref() {
         "variables" => cursor.object(|cursor, name| {
             let text = cursor.slice()?;
             if is_sensitive(text)? {
@@ -153,18 +154,18 @@ fn module_configuration(text: &str, secrets: &mut Secrets) -> Result<HashSet<Str
             }
             Ok(())
         }),
-        "module_calls" => cursor.object(|cursor, _| module_call(cursor.slice()?, secrets)),
+        "module_calls" => cursor.object(|cursor, _| module_call(cursor, secrets)),
         _ => cursor.skip(),
     })?;
     Ok(sensitive)
 }
 
 /// What a caller writes down for a sensitive variable of the called module.
-fn module_call(text: &str, secrets: &mut Secrets) -> Result<(), JsonError> {
-    let (mut called, mut expressions) = (None, Vec::new());
-    Cursor::new(text).object(|cursor, key| match key.as_ref() {
+fn module_call(cursor: &mut Cursor<'_>, secrets: &mut Secrets) -> Result<(), JsonError> {
+    let (mut sensitive, mut expressions) = (HashSet::new(), Vec::new());
+    cursor.object(|cursor, key| match key.as_ref() {
         "module" => {
-            called = Some(cursor.slice()?);
+            sensitive = module_configuration(cursor, secrets)?;
             Ok(())
         }
         "expressions" => cursor.object(|cursor, name| {
@@ -173,8 +174,6 @@ fn module_call(text: &str, secrets: &mut Secrets) -> Result<(), JsonError> {
         }),
         _ => cursor.skip(),
     })?;
-    let Some(called) = called else { return Ok(()) };
-    let sensitive = module_configuration(called, secrets)?;
     for (name, text) in expressions {
         if sensitive.contains(name.as_ref()) {
             member_of(text, "constant_value", secrets)?;
@@ -197,6 +196,9 @@ fn is_sensitive(variable: &str) -> Result<bool, JsonError> {
 }
 
 fn member_of(text: &str, name: &str, secrets: &mut Secrets) -> Result<(), JsonError> {
+    if !text.starts_with('{') {
+        return Ok(());
+    }
     Cursor::new(text).object(|cursor, key| {
         let text = cursor.slice()?;
         if key == name {

@@ -22,17 +22,24 @@ const LINES_MAX: usize = 1_000;
 /// Of a longer secret this many bytes from its middle are looked for: what contains all of it
 /// contains them, and its beginning may be a common header.
 const WINDOW_BYTES: usize = 48;
-/// How many different secrets are looked for.
-const SECRETS_MAX: usize = 100_000;
 
 /// The sensitive values that were found so far.
-#[derive(Default)]
 pub(crate) struct Secrets {
     windows: HashSet<String>,
+    /// How many there may be.
+    limit: usize,
     is_incomplete: bool,
 }
 
 impl Secrets {
+    pub fn new(limit: usize) -> Self {
+        Self {
+            windows: HashSet::new(),
+            limit,
+            is_incomplete: false,
+        }
+    }
+
     /// Adds a value: whole, trimmed, and line by line.
     pub fn add(&mut self, value: &str) {
         self.add_window(value);
@@ -80,7 +87,7 @@ impl Secrets {
         if self.windows.contains(window) {
             return;
         }
-        if self.windows.len() == SECRETS_MAX {
+        if self.windows.len() == self.limit {
             self.is_incomplete = true;
             return;
         }

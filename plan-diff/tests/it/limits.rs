@@ -171,18 +171,28 @@ fn outputs_have_a_limit_too() {
 
 #[test]
 fn with_more_secrets_than_can_be_looked_for_nothing_is_shown() {
-    let many: Vec<_> = (0..110_000).map(|n| format!("secret-{n}")).collect();
+    let many: Vec<_> = (0..101).map(|n| format!("secret-{n}")).collect();
     let masks = vec![true; many.len()];
     let changes = [
         resource(
             "a",
             &json!({ "after": { "l": many }, "after_sensitive": { "l": masks } }),
         ),
-        changed("b", "secret-109999"),
+        changed("b", "secret-100"),
+        changed("c", "open"),
     ];
-    let inspection = inspected(&plan(&changes));
-    assert_eq!(inspection.summary.doubtful, 2);
-    assert!(!contains(&inspection.diff, "secret-109999"));
+    let plan = plan(&changes).to_string();
+    let with = |secrets| {
+        let limits = Limits {
+            secrets,
+            ..Limits::default()
+        };
+        inspect(plan.as_bytes(), NOTHING, &limits).unwrap()
+    };
+    assert_eq!(with(101).summary.doubtful, 0);
+    let inspection = with(100);
+    assert_eq!(inspection.summary.doubtful, 3);
+    assert!(!contains(&inspection.diff, "secret-100"));
     for resource in listed(&parsed(&inspection.diff)) {
         assert_eq!(resource["detail"]["reason"], "secrets_incomplete");
     }

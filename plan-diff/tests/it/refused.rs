@@ -222,6 +222,7 @@ fn what_is_not_known_at_the_top_is_not_copied() {
         plan[key] = json!([{ "problems": [{ "message": "S3CRET" }] }]);
     }
     plan["variables"] = json!({ "name": { "value": "S3CRET" } });
+    plan["terraform_version"] = json!("1.0 (S3CRET)");
     let inspection = inspected(&plan);
     assert!(
         !contains(&inspection.diff, "S3CRET")
