@@ -210,6 +210,27 @@ fn what_only_reads_or_does_nothing_is_not_listed_unless_it_was_moved_or_imported
 }
 
 #[test]
+fn an_object_that_was_left_behind_is_told_apart_from_the_one_of_the_same_address() {
+    let gone = json!({ "actions": ["delete"], "before": { "a": "b" }, "after": null, "after_sensitive": false, "after_unknown": false });
+    let mut deposed = resource("a", &gone);
+    deposed["deposed"] = json!("0a1b2c3d");
+    deposed["action_reason"] = json!("delete_because_count_index");
+    deposed["previous_address"] = deposed["address"].clone();
+    let resources = &diff(&plan(&[resource("a", &gone), deposed]))["resources"];
+    assert_eq!(resources[0]["address"], resources[1]["address"]);
+    assert_eq!(resources[0].get("deposed"), None);
+    assert_eq!(
+        (&resources[1]["deposed"], &resources[1]["action_reason"]),
+        (&json!("0a1b2c3d"), &json!("delete_because_count_index"))
+    );
+    assert_eq!(
+        resources[1].get("previous_address"),
+        None,
+        "the same address is no move"
+    );
+}
+
+#[test]
 fn what_is_not_known_at_the_top_is_not_copied() {
     let mut plan = plan(&[]);
     for key in [
