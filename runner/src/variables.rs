@@ -10,8 +10,10 @@ use std::fmt::Write as _;
 
 use stackship_domain::variable::{InputVariable, VariableCategory};
 use stackship_runner_protocol::Lease;
+use stackship_sandbox::{Environment, Network};
 
 use crate::logs::Secrets;
+use crate::workdir::CLI_CONFIGURATION_FILE;
 
 /// The bytes of the file.
 pub(crate) fn variables_file(variables: &[InputVariable]) -> Vec<u8> {
@@ -33,11 +35,37 @@ pub(crate) fn variables_file(variables: &[InputVariable]) -> Vec<u8> {
 }
 
 /// The environment variables.
-pub(crate) fn environment(variables: &[InputVariable]) -> impl Iterator<Item = (&str, &str)> {
+fn environment(variables: &[InputVariable]) -> impl Iterator<Item = (&str, &str)> {
     let environment = variables
         .iter()
         .filter(|variable| variable.category == VariableCategory::Env);
     environment.map(|variable| (variable.key.as_str(), variable.value.as_str()))
+}
+
+/// The environment of a step. Ours last: nothing that a person pinned can replace it.
+pub(crate) fn step_environment(
+    variables: &[InputVariable],
+    lease: &Lease,
+    network: Network,
+) -> Environment {
+    let mut out = Environment::base(network);
+    for (name, value) in environment(variables) {
+        out.set(name, value);
+    }
+    for (name, value) in Environment::base(network).pairs() {
+        out.set(name, value);
+    }
+    for name in [
+        "TF_IN_AUTOMATION",
+        "TF_FORCE_LOCAL_BACKEND",
+        "CHECKPOINT_DISABLE",
+    ] {
+        out.set(name, "1");
+    }
+    out.set("TF_INPUT", "0");
+    out.set("TFE_RUN_ID", lease.run.to_string());
+    out.set("TF_CLI_CONFIG_FILE", CLI_CONFIGURATION_FILE);
+    out
 }
 
 /// What must not appear in a log: sensitive values, every value of the environment (credentials are

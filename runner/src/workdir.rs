@@ -26,7 +26,7 @@ pub(crate) const PLAN_FILE: &str = "/tmp/stackship/plan.bin";
 /// The input variables inside.
 const VARIABLES_FILE: &str = "/tmp/stackship/inputs.tfvars";
 /// The CLI configuration inside.
-const CLI_CONFIGURATION_FILE: &str = "/tmp/stackship/tofu.tfrc";
+pub(crate) const CLI_CONFIGURATION_FILE: &str = "/tmp/stackship/tofu.tfrc";
 /// The largest file of our own that is brought out again.
 const OWN_FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The input variables inside, as an argument.
@@ -113,7 +113,7 @@ impl<'a> Workdir<'a> {
         Ok(Self {
             directory: directory.ok_or(WorkdirError::LeadsOut)?,
             cli_configuration: backend::cli_configuration(&settings.hostname, &installation),
-            environment: environment(lease, inputs, network),
+            environment: variables::step_environment(&inputs.pinned.variables, lease, network),
             lock_file: None,
             settings,
             lease,
@@ -365,28 +365,6 @@ fn working_directory(below: &str) -> Option<String> {
         .split('/')
         .all(is_plain)
         .then(|| format!("{WORKSPACE_DIR}/{below}"))
-}
-
-/// Ours last: nothing that a person pinned can replace it.
-fn environment(lease: &Lease, inputs: &Inputs, network: Network) -> Environment {
-    let mut environment = Environment::base(network);
-    for (name, value) in variables::environment(&inputs.pinned.variables) {
-        environment.set(name, value);
-    }
-    for (name, value) in Environment::base(network).pairs() {
-        environment.set(name, value);
-    }
-    for name in [
-        "TF_IN_AUTOMATION",
-        "TF_FORCE_LOCAL_BACKEND",
-        "CHECKPOINT_DISABLE",
-    ] {
-        environment.set(name, "1");
-    }
-    environment.set("TF_INPUT", "0");
-    environment.set("TFE_RUN_ID", lease.run.to_string());
-    environment.set("TF_CLI_CONFIG_FILE", CLI_CONFIGURATION_FILE);
-    environment
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Code of a configuration that tries what it may not.
 //!
-//! Without a provider nothing of a configuration is executed while it is planned, so what a plan's
-//! sandbox may ask is tested at the gateway's rules; here a provisioner tries from inside an apply.
+//! Here a provisioner tries from inside an apply; what a provider tries while a run is planned is among
+//! the promises of the whole system.
 
 use stackship_runner_protocol::{ApplyEnd, PhaseResult};
 

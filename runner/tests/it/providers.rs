@@ -212,3 +212,39 @@ async fn what_the_mirror_has_needs_no_registry_where_hosts_may_be_reached() {
     dependencies(&plan, &world.control_plane);
     world.stop().await;
 }
+
+/// Puts a changed copy of another provider in its place: what a provider that runs can do to the rest.
+const SWAP: &str = r#"
+data "fixture_command" "swap" {
+  command = <<-EOT
+    set -e
+    cd .terraform/providers/registry.opentofu.org/hashicorp/time/*/*
+    cp terraform-provider-time* /tmp/changed && echo x >>/tmp/changed
+    mv -f /tmp/changed terraform-provider-time*
+  EOT
+  lifecycle {
+    postcondition {
+      condition     = self.exit_code == 0
+      error_message = "not swapped: ${self.output}"
+    }
+  }
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_swapped_while_a_plan_is_made_does_not_say_what_the_plan_holds() {
+    let world = World::with(|settings| settings.provider_mirror = Some(providers())).await;
+    let run = Pinned::of(&[("main.tf", &main("1.1.0")), ("swap.tf", SWAP)]);
+    run.pin(&world.control_plane);
+    let plan = world.execute(run.plan.clone()).await;
+    let PhaseResult::Plan {
+        end: PlanEnd::Failed { detail, .. },
+    } = &plan
+    else {
+        panic!("a plan was shown: {plan:?}");
+    };
+    let log = world.control_plane.log();
+    assert!(detail.contains("`tofu show`"), "{detail}\n{log}");
+    assert!(log.contains("checksums"), "{log}");
+    world.stop().await;
+}

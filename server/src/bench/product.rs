@@ -239,6 +239,10 @@ impl Product {
 }
 
 /// Quiet, unless whoever measures wants to see where the time goes.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a measurement hands its own environment on to the server it starts"
+)]
 fn log_filter() -> String {
     std::env::var("STACKSHIP_LOG_FILTER").unwrap_or_else(|_| "warn".to_owned())
 }

@@ -215,11 +215,12 @@ async fn hashed(password: Password) -> Result<String, StoreError> {
 
 /// Compares with the hash; a user without one costs the same time and never fits.
 async fn fits(password: Password, hash: Option<String>) -> Result<bool, StoreError> {
-    let compared = tokio::task::spawn_blocking(move || match hash {
-        Some(hash) => Argon2::default()
-            .verify_password(password.0.as_bytes(), hash.as_str())
-            .is_ok(),
-        None => {
+    let compared = tokio::task::spawn_blocking(move || {
+        if let Some(hash) = hash {
+            Argon2::default()
+                .verify_password(password.0.as_bytes(), hash.as_str())
+                .is_ok()
+        } else {
             let spent = Argon2::default().hash_password(password.0.as_bytes());
             drop(spent);
             false
