@@ -63,7 +63,9 @@ create table log.events (
     constraint metadata_request check (length(metadata ->> 'request_id') between 1 and 128 and metadata ? 'request_id')
 );
 create unique index events_feed on log.events (epoch, transaction_id, global_position);
-create index events_command on log.events (aggregate_id, command_id);
+-- With the sequence, so that the newest event of a command is found without reading the others of its
+-- aggregate, however many those are.
+create index events_command on log.events (aggregate_type, aggregate_id, command_id, sequence);
 
 create function log.refuse_change() returns trigger language plpgsql as $$
 begin

@@ -237,8 +237,10 @@ create table record.attempts (
     check ((result is null) = (result_at is null)),
     check ((closed_at is null) = (close_cause is null))
 );
--- Applies come before plans: a person waits for them and they hold a lock.
-create index attempts_offered on record.attempts ((case phase when 'apply' then 0 else 1 end), offered_at)
+-- Applies come before plans: a person waits for them and they hold a lock. A runner looks below its
+-- own region and platform alone: offers that pile up where no runner is are not in its way.
+create index attempts_offered on record.attempts
+    (region, platform, (case phase when 'apply' then 0 else 1 end), offered_at)
     where runner_id is null and closed_at is null;
 create index attempts_leased on record.attempts (lease_expires_at) where runner_id is not null and closed_at is null;
 -- At most one live apply a workspace (an attempt is live from its lease to its close).

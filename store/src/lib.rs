@@ -6,6 +6,7 @@
 
 pub mod attempts;
 pub mod clock;
+mod columns;
 pub mod error;
 pub mod log;
 pub mod notify;

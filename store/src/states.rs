@@ -3,15 +3,15 @@
 //! A staged state is what its run reads back; everybody else reads the published one. What is
 //! staged and never published is the run's emergency state: it is kept and never a version.
 
-use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use stackship_domain::ids::{ObjectId, OrganizationId, RunId, StateVersionId, WorkspaceId};
 use stackship_domain::{Fence, Sha256Digest, Timestamp};
 use tokio::io::AsyncRead;
 
 use crate::attempts::RunPrincipal;
+use crate::columns::Columns;
 use crate::objects::{NewObject, ObjectKind, ObjectReader};
-use crate::{DbTime, Store, StoreError, Violation, clock};
+use crate::{Store, StoreError, Violation, clock};
 
 /// The largest state, in bytes.
 pub const STATE_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -42,6 +42,18 @@ pub enum StateStatus {
     Staged,
     /// The workspace's state, now or once.
     Published,
+}
+
+impl StateStatus {
+    const ALL: [Self; 3] = [Self::Pending, Self::Staged, Self::Published];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Staged => "staged",
+            Self::Published => "published",
+        }
+    }
 }
 
 /// A state version, as it is stored.
@@ -334,53 +346,22 @@ pub async fn outputs(
 }
 
 fn parse(row: &PgRow) -> Result<StateVersionRow, StoreError> {
-    let key: String = row.try_get("state_version_id")?;
-    let bad =
-        |column: &'static str| StoreError::inconsistent("record.state_versions", column, &key);
-    let object = |column: &'static str| -> Result<Option<ObjectId>, StoreError> {
-        row.try_get::<Option<String>, _>(column)?
-            .map(|text| text.parse().map_err(|_| bad(column)))
-            .transpose()
-    };
-    let sha256 = row
-        .try_get::<Option<Vec<u8>>, _>("sha256")?
-        .map(|bytes| {
-            <[u8; 32]>::try_from(bytes)
-                .map(Sha256Digest::from_bytes)
-                .map_err(|_| bad("sha256"))
-        })
-        .transpose()?;
+    let columns = Columns::new(row, "record.state_versions", "state_version_id")?;
     Ok(StateVersionRow {
-        organization: row
-            .try_get::<String, _>("organization_id")?
-            .parse()
-            .map_err(|_| bad("organization_id"))?,
-        workspace: row
-            .try_get::<String, _>("workspace_id")?
-            .parse()
-            .map_err(|_| bad("workspace_id"))?,
-        run: row
-            .try_get::<String, _>("run_id")?
-            .parse()
-            .map_err(|_| bad("run_id"))?,
-        fence: Fence::from_stored(row.try_get("fence")?),
-        serial: row.try_get("serial")?,
-        lineage: row.try_get("lineage")?,
-        md5: row.try_get("md5")?,
-        status: match row.try_get::<String, _>("status")?.as_str() {
-            "pending" => StateStatus::Pending,
-            "staged" => StateStatus::Staged,
-            "published" => StateStatus::Published,
-            _ => return Err(bad("status")),
-        },
-        object: object("object_id")?,
-        sha256,
-        bytes: row.try_get("bytes")?,
-        created_at: row.try_get::<DbTime, _>("created_at")?.get(),
-        published_at: row
-            .try_get::<Option<DbTime>, _>("published_at")?
-            .map(DbTime::get),
-        outputs_object: object("outputs_object_id")?,
-        id: key.parse().map_err(|_| bad("state_version_id"))?,
+        id: columns.parsed("state_version_id")?,
+        organization: columns.parsed("organization_id")?,
+        workspace: columns.parsed("workspace_id")?,
+        run: columns.parsed("run_id")?,
+        fence: Fence::from_stored(columns.plain("fence")?),
+        serial: columns.plain("serial")?,
+        lineage: columns.plain("lineage")?,
+        md5: columns.plain("md5")?,
+        status: columns.member("status", &StateStatus::ALL, StateStatus::as_str)?,
+        object: columns.parsed_or_null("object_id")?,
+        sha256: columns.digest_or_null("sha256")?,
+        bytes: columns.plain("bytes")?,
+        created_at: columns.time("created_at")?,
+        published_at: columns.time_or_null("published_at")?,
+        outputs_object: columns.parsed_or_null("outputs_object_id")?,
     })
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use stackship_domain::ids::{RunId, WorkspaceId};
 use stackship_store::notify::{Nudges, Topic};
+use stackship_store::records::runs_record;
 use stackship_store::{Store, attempts};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -123,7 +124,7 @@ impl Engine {
         let mut after = None;
         let mut seen = HashSet::new();
         loop {
-            let page = attempts::unfinished_runs(&self.store, after, SWEEP_PAGE).await?;
+            let page = runs_record::unfinished(&self.store.pool, after, SWEEP_PAGE).await?;
             after = page.last().copied();
             for run in page {
                 if seen.insert(run) {

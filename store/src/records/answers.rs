@@ -9,7 +9,7 @@ use sqlx::PgPool;
 use stackship_domain::Sha256Digest;
 use stackship_domain::ids::OrganizationId;
 
-use super::columns::Columns;
+use crate::columns::Columns;
 use crate::StoreError;
 
 /// How long an answer is kept, in seconds: a day.

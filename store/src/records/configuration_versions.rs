@@ -7,8 +7,8 @@ use stackship_domain::ids::{ConfigurationVersionId, ObjectId, OrganizationId, Wo
 use stackship_domain::run::SourceKind;
 use stackship_domain::{Actor, Sha256Digest, Timestamp};
 
-use super::columns::Columns;
 use super::{commit, tell};
+use crate::columns::Columns;
 use crate::log::Context;
 use crate::objects::{ObjectKind, StoredObject};
 use crate::{Store, StoreError, Violation, clock};

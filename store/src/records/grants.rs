@@ -7,8 +7,8 @@ use sqlx::postgres::PgRow;
 use stackship_domain::ids::{OrganizationId, ProjectId, UserId, WorkspaceId};
 use stackship_domain::{Role, Timestamp};
 
-use super::columns::Columns;
 use super::{Page, commit, tell};
+use crate::columns::Columns;
 use crate::log::Context;
 use crate::{Store, StoreError, Violation};
 

@@ -5,8 +5,8 @@ use stackship_domain::ids::{OrganizationId, WorkspaceId};
 use stackship_domain::workspace::Holder;
 use stackship_domain::{Fence, Timestamp};
 
-use super::columns::Columns;
 use crate::StoreError;
+use crate::columns::Columns;
 
 /// A workspace's lock, held or not.
 #[derive(Debug, Clone, PartialEq, Eq)]

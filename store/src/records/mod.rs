@@ -5,7 +5,6 @@
 //! nothing here decides who may: that is asked before.
 
 pub mod answers;
-mod columns;
 pub mod configuration_versions;
 pub mod grants;
 pub mod locks;

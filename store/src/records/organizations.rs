@@ -6,8 +6,8 @@ use sqlx::postgres::PgRow;
 use stackship_domain::ids::{OrganizationId, UserId};
 use stackship_domain::{Name, Role, Timestamp};
 
-use super::columns::Columns;
 use super::{Origin, commit, tell};
+use crate::columns::Columns;
 use crate::{Store, StoreError, clock};
 
 /// A tenant.

@@ -3,8 +3,8 @@
 use stackship_domain::ids::RunnerId;
 
 use super::Secret;
-use super::columns::Columns;
 use super::secret::{presented_digest, same_digest};
+use crate::columns::Columns;
 use crate::{Store, StoreError, clock};
 
 const PREFIX: &str = "ssr_";

@@ -8,8 +8,8 @@ use stackship_domain::ids::{
 use stackship_domain::run::{Pins, RunKind};
 use stackship_domain::{Fence, Timestamp};
 
-use super::columns::Columns;
 use crate::StoreError;
+use crate::columns::Columns;
 
 /// What a run pins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,33 @@ pub async fn run_of_configuration(
         .await?;
     row.map(|row| Columns::new(&row, "record.runs", "run_id")?.parsed("run_id"))
         .transpose()
+}
+
+/// Runs that have not ended, in id order after `after`, at most `limit`.
+pub async fn unfinished(
+    pool: &PgPool,
+    after: Option<RunId>,
+    limit: i64,
+) -> Result<Vec<RunId>, StoreError> {
+    let runs: Vec<String> = sqlx::query_scalar(
+        "select run_id from record.runs where ended_at is null and run_id > $1 order by run_id limit $2",
+    )
+    .bind(after.map_or_else(String::new, |run| run.to_string()))
+    .bind(limit)
+    .fetch_all(pool)
+    .await?;
+    ids(&runs)
+}
+
+/// Ids as they are stored.
+pub(crate) fn ids(stored: &[String]) -> Result<Vec<RunId>, StoreError> {
+    stored
+        .iter()
+        .map(|run| {
+            run.parse()
+                .map_err(|_| StoreError::inconsistent("record.runs", "run_id", run))
+        })
+        .collect()
 }
 
 fn parse(row: &PgRow) -> Result<RunRecord, StoreError> {

@@ -18,7 +18,7 @@ pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// A fresh secret.
-    pub(super) fn fresh(prefix: &str) -> Self {
+    pub(crate) fn fresh(prefix: &str) -> Self {
         let mut bits = Zeroizing::new([0_u8; 32]);
         rand::rng().fill(bits.as_mut_slice());
         let digits = Zeroizing::new(URL_SAFE_NO_PAD.encode(bits.as_slice()));
@@ -30,7 +30,7 @@ impl Secret {
         &self.0
     }
 
-    pub(super) fn digest(&self) -> Sha256Digest {
+    pub(crate) fn digest(&self) -> Sha256Digest {
         Sha256Digest::of(self.0.as_bytes())
     }
 }
@@ -43,13 +43,13 @@ impl fmt::Debug for Secret {
 
 /// What to look a presented secret up by; `None` when it cannot be one. A digest tells an attacker
 /// who times the look-up nothing about the secret behind it.
-pub(super) fn presented_digest(prefix: &str, presented: &str) -> Option<Sha256Digest> {
+pub(crate) fn presented_digest(prefix: &str, presented: &str) -> Option<Sha256Digest> {
     let plausible = presented.starts_with(prefix) && presented.len() <= PRESENTED_BYTES_MAX;
     plausible.then(|| Sha256Digest::of(presented.as_bytes()))
 }
 
 /// Compares what was found with what was presented once more, in constant time.
-pub(super) fn same_digest(found: &Sha256Digest, presented: &Sha256Digest) -> bool {
+pub(crate) fn same_digest(found: &Sha256Digest, presented: &Sha256Digest) -> bool {
     found.as_bytes().ct_eq(presented.as_bytes()).into()
 }
 

@@ -6,7 +6,7 @@ use stackship_domain::ids::{InputSnapshotId, ObjectId, OrganizationId, Workspace
 use stackship_domain::variable::{InputSnapshot, VARIABLE_VALUE_BYTES_MAX, VARIABLES_MAX};
 use stackship_domain::{Sha256Digest, Timestamp};
 
-use super::columns::Columns;
+use crate::columns::Columns;
 use crate::log::Context;
 use crate::objects::{NewObject, ObjectKind};
 use crate::{Store, StoreError, clock};

@@ -6,9 +6,9 @@ use sqlx::postgres::PgRow;
 use stackship_domain::ids::{OrganizationId, TokenId, UserId};
 use stackship_domain::{Actor, Timestamp};
 
-use super::columns::Columns;
 use super::secret::{presented_digest, same_digest};
 use super::{PAGE_MAX, Secret, commit, tell};
+use crate::columns::Columns;
 use crate::log::Context;
 use crate::{DbTime, Store, StoreError, clock};
 

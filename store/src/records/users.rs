@@ -9,8 +9,8 @@ use sqlx::postgres::PgRow;
 use stackship_domain::Timestamp;
 use stackship_domain::ids::{OrganizationId, UserId};
 
-use super::columns::Columns;
 use super::{Page, commit, tell};
+use crate::columns::Columns;
 use crate::log::Context;
 use crate::{Store, StoreError, clock};
 

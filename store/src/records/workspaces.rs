@@ -6,8 +6,8 @@ use sqlx::postgres::PgRow;
 use stackship_domain::ids::{OrganizationId, ProjectId, StateVersionId, WorkspaceId};
 use stackship_domain::{Name, Timestamp, TofuVersion};
 
-use super::columns::Columns;
 use super::{Page, commit, tell};
+use crate::columns::Columns;
 use crate::log::Context;
 use crate::{Store, StoreError, clock};
 

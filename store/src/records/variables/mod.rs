@@ -10,8 +10,8 @@ use stackship_domain::Timestamp;
 use stackship_domain::ids::{OrganizationId, VariableId, WorkspaceId};
 use stackship_domain::variable::{InputVariable, VARIABLES_MAX, VariableCategory};
 
-use super::columns::Columns;
 use super::{commit, tell};
+use crate::columns::Columns;
 use crate::log::Context;
 use crate::{Store, StoreError, Violation, clock};
 use value::{Place, StoredValue};

@@ -7,8 +7,8 @@ use stackship_domain::ids::{OrganizationId, VariableId, WorkspaceId};
 use stackship_domain::variable::VariableCategory;
 
 use crate::StoreError;
+use crate::columns::Columns;
 use crate::objects::{KeyRing, Sealed};
-use crate::records::columns::Columns;
 
 /// A variable to be created.
 #[derive(Clone)]
