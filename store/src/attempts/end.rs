@@ -104,13 +104,14 @@ pub async fn drop_lease(store: &Store, attempt: AttemptId) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Closes leases that ran out, at most `limit`, and names their runs.
+/// Closes leases that ran out, at most `limit`, and names their runs. By the time of the statement,
+/// which an index can be asked about: by the clock, every live lease would be read.
 pub async fn expire(store: &Store, limit: i64) -> Result<Vec<RunId>, StoreError> {
     let runs: Vec<String> = sqlx::query_scalar(
         "update record.attempts set closed_at = clock_timestamp(), close_cause = 'lease_expired' \
          where attempt_id in ( \
              select attempt_id from record.attempts \
-             where runner_id is not null and closed_at is null and lease_expires_at <= clock_timestamp() \
+             where runner_id is not null and closed_at is null and lease_expires_at <= statement_timestamp() \
              order by lease_expires_at for update skip locked limit $1) \
          returning run_id",
     )

@@ -9,8 +9,8 @@ use sqlx::PgPool;
 use stackship_domain::Sha256Digest;
 use stackship_domain::ids::OrganizationId;
 
-use crate::columns::Columns;
 use crate::StoreError;
+use crate::columns::Columns;
 
 /// How long an answer is kept, in seconds: a day.
 pub const ANSWER_KEPT_SECONDS: u32 = 24 * 60 * 60;

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
 use stackship_domain::run::Status;
+use stackship_store::phase_logs::{self, LogPhase};
+use stackship_workflow::policy;
 
 use crate::v2::edge::create_run;
 use crate::v2::http::{get, send};
@@ -31,6 +33,35 @@ async fn follow(url: &str) -> Vec<u8> {
         log.extend(part.body);
     }
     log
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn the_policy_phase_says_once_what_was_evaluated(pool: PgPool) {
+    let served = Served::new(pool).await;
+    let run = create_run(&served, false).await.parse().unwrap();
+    let leased = served.lease().await;
+    let report = served.planned(b"plan", 1).await;
+    served.report(&leased.attempt, &report).await;
+    let review = served.until(run, Status::AwaitingApproval).await;
+    let (store, acme) = (&served.store, &served.acme);
+    let said = async || {
+        phase_logs::read(store, acme.organization, run, LogPhase::Policy, 0, 1024)
+            .await
+            .unwrap()
+    };
+    let log = said().await;
+    assert_eq!(
+        String::from_utf8(log.bytes.clone()).unwrap(),
+        "No policy set is attached: passed. Engine: stackship-empty-set/1.\n"
+    );
+    assert!(log.closed);
+
+    // As after a death between the evaluation and its record.
+    let plan = review.plan.record.unwrap();
+    policy::evaluate(store, acme.organization, acme.workspace, run, &plan)
+        .await
+        .unwrap();
+    assert_eq!(said().await, log);
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
