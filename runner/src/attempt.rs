@@ -25,6 +25,9 @@ const REPORT_AFTER: Duration = Duration::from_millis(50);
 /// The longest pause between two tries to report.
 const REPORT_AFTER_MAX: Duration = Duration::from_secs(5);
 
+/// What a log begins with when masking cannot know every form of every secret.
+const LARGE_SECRETS: &str = "(the run's secrets are very large: of some, only the plain text is masked here, not what is made of it by encoding)";
+
 /// How executing a phase ended for the runner.
 pub(crate) enum Finish<E> {
     /// There is something to report.
@@ -170,6 +173,9 @@ async fn perform(
         heart.lost.clone(),
     );
     let mut log = PhaseLog::new(&secrets, sender);
+    if secrets.lacks_forms() {
+        log.note(LARGE_SECRETS);
+    }
     let mut orders = Orders {
         control_plane: heart.orders.clone(),
         stop: shared.stop.clone(),

@@ -72,6 +72,9 @@ pub(crate) fn step_environment(
 /// put there, marked or not), and the tokens of the lease.
 pub(crate) fn secrets(variables: &[InputVariable], lease: &Lease) -> Secrets {
     let mut secrets = Secrets::default();
+    // First: only so much is masked in every form.
+    secrets.add(lease.run_token.expose());
+    secrets.add(lease.lease_token.expose());
     for variable in variables {
         let is_secret = variable.sensitive || variable.category == VariableCategory::Env;
         match (is_secret, variable.hcl) {
@@ -80,8 +83,6 @@ pub(crate) fn secrets(variables: &[InputVariable], lease: &Lease) -> Secrets {
             (false, _) => {}
         }
     }
-    secrets.add(lease.run_token.expose());
-    secrets.add(lease.lease_token.expose());
     secrets
 }
 

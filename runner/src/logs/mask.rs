@@ -71,8 +71,15 @@ impl Masker {
     }
 
     fn look(&self, rest: &[u8], is_end: bool) -> Found {
+        let Some(secrets) = self.secrets.beginning_like(rest) else {
+            return if !is_end && self.secrets.may_follow(rest) {
+                Found::Undecided
+            } else {
+                Found::Nothing
+            };
+        };
         // Longest first, so every secret longer than what is here is asked before a match counts.
-        for secret in self.secrets.beginning_with(rest[0]) {
+        for secret in secrets {
             let secret = secret.as_bytes();
             if secret.len() <= rest.len() {
                 if rest.starts_with(secret) {

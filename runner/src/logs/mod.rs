@@ -6,6 +6,7 @@
 
 mod decode;
 mod dump;
+mod forms;
 mod lines;
 mod mask;
 mod secrets;

@@ -1,23 +1,28 @@
 //! The values that must not appear in a log, in every form in which a tool is likely to print them.
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::sync::Arc;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
 
 use super::decode::Decoder;
+use super::forms;
 
 /// Shorter values are left alone: masking `1` or `no` would make a log unreadable and hide nothing.
 const SECRET_BYTES_MIN: usize = 4;
 /// Lines of a secret of several lines that are shorter than this are left alone: they may be `}`.
 const LINE_BYTES_MIN: usize = 8;
+/// For all encoded forms of all values together. Values are variables, of which a run may have many
+/// megabytes; of values beyond this only the plain text is masked.
+const FORMS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A set of secrets.
 #[derive(Default)]
 pub struct Secrets {
     texts: BTreeSet<String>,
+    /// What the encoded forms among them take.
+    forms_bytes: usize,
+    lacks_forms: bool,
+    /// Made when first asked for: every stream and every detail of a phase shares them.
+    patterns: OnceLock<Arc<Patterns>>,
 }
 
 impl std::fmt::Debug for Secrets {
@@ -27,8 +32,8 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Adds a value: as it is, as JSON and HCL escape it, URL-encoded, in base64, and line by line,
-    /// since OpenTofu indents the lines of a long text.
+    /// Adds a value: as it is, as JSON and HCL escape it, URL-encoded, in hexadecimal, in base64 by
+    /// itself and amid other text, and line by line, since OpenTofu indents the lines of a long text.
     pub fn add(&mut self, value: &str) {
         if value.trim().len() < SECRET_BYTES_MIN {
             return;
@@ -57,64 +62,85 @@ impl Secrets {
         }
     }
 
+    /// Whether some values are so large that only their plain text is masked.
+    pub const fn lacks_forms(&self) -> bool {
+        self.lacks_forms
+    }
+
     fn add_forms(&mut self, value: &str) {
         self.insert(value);
-        self.insert(&percent_encoded(value));
-        if let Ok(json) = serde_json::to_string(value) {
-            self.insert(&json[1..json.len() - 1]);
+        if self.forms_bytes >= FORMS_BYTES_MAX {
+            self.lacks_forms = true;
+            return;
         }
-        for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
-            self.insert(&engine.encode(value));
+        for form in forms::encoded(value) {
+            self.forms_bytes += self.insert(&form);
         }
     }
 
-    /// A secret appears in the log as the stages before the mask leave it.
-    fn insert(&mut self, text: &str) {
+    /// A secret appears in the log as the stages before the mask leave it. Says how many bytes that
+    /// are, if they are new.
+    fn insert(&mut self, text: &str) -> usize {
         let (mut decoder, mut plain) = (Decoder::default(), String::new());
         decoder.write(text.as_bytes(), &mut plain);
         decoder.finish(&mut plain);
-        if plain.len() >= SECRET_BYTES_MIN {
-            self.texts.insert(plain);
+        let length = plain.len();
+        if length >= SECRET_BYTES_MIN && self.texts.insert(plain) {
+            self.patterns = OnceLock::new();
+            length
+        } else {
+            0
         }
     }
 
     pub(super) fn patterns(&self) -> Arc<Patterns> {
-        let mut by_first = vec![Vec::new(); 256];
-        for text in &self.texts {
-            by_first[usize::from(text.as_bytes()[0])].push(text.clone());
-        }
-        for texts in &mut by_first {
-            texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
-        }
-        Arc::new(Patterns { by_first })
+        let made = self
+            .patterns
+            .get_or_init(|| Arc::new(Patterns::of(&self.texts)));
+        Arc::clone(made)
     }
 }
 
-/// Secrets by their first byte, the longest first.
+/// What every secret has at least.
+type Head = [u8; SECRET_BYTES_MIN];
+
+/// Secrets by how they begin. One secret has many forms, so the first byte alone would let nearly
+/// every byte of a log be compared with all of them.
 pub(super) struct Patterns {
-    by_first: Vec<Vec<String>>,
+    begins: [bool; 256],
+    by_head: HashMap<Head, Vec<String>>,
 }
 
 impl Patterns {
-    pub(super) fn begins_with(&self, byte: u8) -> bool {
-        !self.by_first[usize::from(byte)].is_empty()
-    }
-
-    pub(super) fn beginning_with(&self, byte: u8) -> &[String] {
-        &self.by_first[usize::from(byte)]
-    }
-}
-
-fn percent_encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            write!(out, "%{byte:02X}").expect("writing to a string cannot fail");
+    fn of(texts: &BTreeSet<String>) -> Self {
+        let (mut begins, mut by_head) = ([false; 256], HashMap::<Head, Vec<String>>::new());
+        for text in texts {
+            if let Some(head) = text.as_bytes().first_chunk::<SECRET_BYTES_MIN>() {
+                begins[usize::from(head[0])] = true;
+                by_head.entry(*head).or_default().push(text.clone());
+            }
         }
+        for texts in by_head.values_mut() {
+            texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        }
+        Self { begins, by_head }
     }
-    out
+
+    /// Whether a secret begins with this byte.
+    pub(super) fn begins_with(&self, byte: u8) -> bool {
+        self.begins[usize::from(byte)]
+    }
+
+    /// Whether a secret begins with these bytes, which are fewer than any secret has.
+    pub(super) fn may_follow(&self, few: &[u8]) -> bool {
+        self.by_head.keys().any(|head| head.starts_with(few))
+    }
+
+    /// The secrets that begin like this, the longest first; `None` if there is too little to say.
+    pub(super) fn beginning_like(&self, rest: &[u8]) -> Option<&[String]> {
+        let head = rest.first_chunk::<SECRET_BYTES_MIN>()?;
+        Some(self.by_head.get(head).map_or(&[], Vec::as_slice))
+    }
 }
 
 /// The quoted texts of an expression, with the common escapes undone.

@@ -8,6 +8,7 @@ mod backends;
 mod hostile;
 mod interrupted;
 mod log_properties;
+mod masked_forms;
 mod planning;
 mod providers;
 mod support;
