@@ -20,9 +20,9 @@ const LEASE_AFTER: Duration = Duration::from_millis(100);
 const LEASE_AFTER_MAX: Duration = Duration::from_secs(5);
 /// What this build can execute, as OpenTofu names it.
 #[cfg(target_arch = "x86_64")]
-const PLATFORM: &str = "linux_amd64";
+pub(crate) const PLATFORM: &str = "linux_amd64";
 #[cfg(target_arch = "aarch64")]
-const PLATFORM: &str = "linux_arm64";
+pub(crate) const PLATFORM: &str = "linux_arm64";
 
 /// Why a runner cannot work.
 #[derive(Debug, thiserror::Error)]

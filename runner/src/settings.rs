@@ -41,7 +41,7 @@ pub struct RunnerSettings {
 pub struct ToolSettings {
     /// `{mirror}/{version}/tofu` beside `SHA256SUMS`; asked first.
     pub mirror: Option<PathBuf>,
-    /// Base URL of release downloads: `{base}/v{version}/tofu_{version}_linux_amd64.zip`.
+    /// Base URL of release downloads: `{base}/v{version}/tofu_{version}_{platform}.zip`.
     pub release_base_url: String,
     /// SHA-256 of the release archive, by version. Nothing is downloaded without one.
     pub pinned: BTreeMap<TofuVersion, Sha256Digest>,

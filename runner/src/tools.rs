@@ -14,9 +14,12 @@ use tokio::sync::Mutex;
 
 use crate::ToolSettings;
 use crate::control_plane::http_client;
+use crate::runner::PLATFORM;
 
-/// The largest release archive, and the largest program in one.
+/// The largest release archive.
 const ARCHIVE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// The largest program in one.
+const PROGRAM_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// For one download.
 const DOWNLOAD_TIME_MAX: Duration = Duration::from_mins(10);
 /// The program's name in the mirror, in an archive and in a list of sums.
@@ -56,14 +59,34 @@ pub enum ToolError {
         version: TofuVersion,
     },
     /// The download failed.
-    #[error("OpenTofu could not be downloaded")]
-    Download(#[source] reqwest::Error),
+    #[error("OpenTofu {version} could not be downloaded from {url}")]
+    Download {
+        /// The release.
+        version: TofuVersion,
+        /// What was asked for; where it was redirected to may be a secret of the release host's.
+        url: String,
+        /// Why.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// The pinned archive unpacks to more than a program may have.
+    #[error("the archive of OpenTofu {version} unpacks to more than is taken; it is not used")]
+    TooLarge {
+        /// The release.
+        version: TofuVersion,
+    },
     /// A file could not be read or written.
     #[error("a file of OpenTofu could not be read or written")]
     File(#[from] io::Error),
     /// The archive cannot be read.
-    #[error("the archive of OpenTofu cannot be read")]
-    Zip(#[from] zip::result::ZipError),
+    #[error("the archive of OpenTofu {version} cannot be read")]
+    Zip {
+        /// The release.
+        version: TofuVersion,
+        /// Why.
+        #[source]
+        source: zip::result::ZipError,
+    },
 }
 
 /// The releases of one runner.
@@ -96,75 +119,97 @@ impl Tools {
     }
 
     async fn find(&self, version: TofuVersion) -> Result<PathBuf, ToolError> {
-        let mirror = self
-            .settings
-            .mirror
-            .as_ref()
-            .map(|mirror| (mirror.join(version.to_string()), "mirror"));
-        let cached = (self.cache.join(version.to_string()), "cache");
-        for (directory, place) in mirror.into_iter().chain([cached.clone()]) {
+        if let Some(mirror) = &self.settings.mirror {
+            let directory = mirror.join(version.to_string());
             if directory.join(PROGRAM).try_exists()? {
-                return verify(directory, version, place).await;
+                return verify(directory, version, "mirror").await;
             }
         }
         let Some(pinned) = self.settings.pinned.get(&version).copied() else {
             return Err(ToolError::Absent { version });
         };
-        self.download(version, pinned, &cached.0).await?;
-        verify(cached.0, version, cached.1).await
+        // By the pinned sum, so that what an earlier one allowed is not used any longer.
+        let cached = self.cache.join(format!("{version}-{pinned}"));
+        if cached.try_exists()? {
+            match verify(cached.clone(), version, "cache").await {
+                Ok(directory) => return Ok(directory),
+                Err(error) => {
+                    tracing::warn!(error = %error, "A cached OpenTofu is removed and downloaded again");
+                    fs::remove_dir_all(&cached)?;
+                }
+            }
+        }
+        self.download(version, pinned, &cached).await?;
+        verify(cached, version, "cache").await
     }
 
+    /// Puts the release into `to`, which appears only when all of it is there and checked.
     async fn download(
         &self,
         version: TofuVersion,
         pinned: Sha256Digest,
         to: &Path,
     ) -> Result<(), ToolError> {
-        let base = self.settings.release_base_url.trim_end_matches('/');
-        let url = format!("{base}/v{version}/tofu_{version}_linux_amd64.zip");
         fs::create_dir_all(&self.cache)?;
         let archive = tempfile::NamedTempFile::new_in(&self.cache)?;
-        let client = http_client()
-            .timeout(DOWNLOAD_TIME_MAX)
-            .build()
-            .map_err(ToolError::Download)?;
-        let response = client
-            .get(url)
-            .send()
-            .await
-            .and_then(reqwest::Response::error_for_status);
-        let mut response = response.map_err(ToolError::Download)?;
-        let (mut digest, mut bytes) = (Sha256::new(), 0);
-        while let Some(chunk) = response.chunk().await.map_err(ToolError::Download)? {
-            bytes += chunk.len() as u64;
-            if bytes > ARCHIVE_BYTES_MAX {
-                return Err(ToolError::Archive { version });
-            }
-            digest.update(&chunk);
-            archive.as_file().write_all(&chunk)?;
-        }
-        if Sha256Digest::from_bytes(digest.finalize().into()) != pinned {
+        if self.receive(version, archive.as_file()).await? != Some(pinned) {
             return Err(ToolError::Archive { version });
         }
         let (to, cache) = (to.to_owned(), self.cache.clone());
-        blocking(move || extract(archive.reopen()?, &cache, &to)).await
+        blocking(move || extract(version, archive.reopen()?, &cache, &to)).await
+    }
+
+    /// Writes the archive and says its digest; `None` if it is longer than is taken.
+    async fn receive(
+        &self,
+        version: TofuVersion,
+        mut to: &File,
+    ) -> Result<Option<Sha256Digest>, ToolError> {
+        let base = self.settings.release_base_url.trim_end_matches('/');
+        let url = format!("{base}/v{version}/tofu_{version}_{PLATFORM}.zip");
+        let failed = |error: reqwest::Error| ToolError::Download {
+            version,
+            url: url.clone(),
+            source: error.without_url(),
+        };
+        let client = http_client().timeout(DOWNLOAD_TIME_MAX).build();
+        let answer = client.map_err(failed)?.get(&url).send().await;
+        let mut answer = answer
+            .and_then(reqwest::Response::error_for_status)
+            .map_err(failed)?;
+        let (mut digest, mut bytes) = (Sha256::new(), 0);
+        while let Some(chunk) = answer.chunk().await.map_err(failed)? {
+            bytes += chunk.len() as u64;
+            if bytes > ARCHIVE_BYTES_MAX {
+                return Ok(None);
+            }
+            digest.update(&chunk);
+            to.write_all(&chunk)?;
+        }
+        Ok(Some(Sha256Digest::from_bytes(digest.finalize().into())))
     }
 }
 
-/// Puts the program and its sum into `to`, which appears only when both are complete.
-fn extract(archive: File, cache: &Path, to: &Path) -> Result<(), ToolError> {
-    let mut archive = zip::ZipArchive::new(archive)?;
-    let mut program = archive.by_name(PROGRAM)?.take(ARCHIVE_BYTES_MAX);
+/// Puts the program and its sum into `to`.
+fn extract(version: TofuVersion, archive: File, cache: &Path, to: &Path) -> Result<(), ToolError> {
+    let unreadable = |source| ToolError::Zip { version, source };
+    let mut archive = zip::ZipArchive::new(archive).map_err(unreadable)?;
+    let program = archive.by_name(PROGRAM).map_err(unreadable)?;
     let fresh = tempfile::tempdir_in(cache)?;
     let path = fresh.path().join(PROGRAM);
-    io::copy(&mut program, &mut File::create(&path)?)?;
+    let mut file = File::create(&path)?;
+    if io::copy(&mut program.take(PROGRAM_BYTES_MAX + 1), &mut file)? > PROGRAM_BYTES_MAX {
+        return Err(ToolError::TooLarge { version });
+    }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     fs::set_permissions(fresh.path(), fs::Permissions::from_mode(0o755))?;
     fs::write(
         fresh.path().join(SUMS),
         format!("{}  {PROGRAM}\n", digest_of(&path)?),
     )?;
-    fs::rename(fresh.keep(), to)?;
+    fs::rename(fresh.path(), to)?;
+    // It has its final name; under the old one there is nothing to remove.
+    let _renamed = fresh.keep();
     Ok(())
 }
 

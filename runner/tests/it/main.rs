@@ -11,5 +11,6 @@ mod log_properties;
 mod masked_forms;
 mod planning;
 mod providers;
+mod releases;
 mod support;
 mod tampering;

@@ -95,7 +95,7 @@ fn bootstrapped(variable: &str, in_cache: &str, holds: &str) -> PathBuf {
 }
 
 /// The directory with verified releases.
-fn mirror() -> PathBuf {
+pub fn mirror() -> PathBuf {
     bootstrapped("STACKSHIP_TOFU_MIRROR", "mirror", "1.12.6/tofu")
 }
 
@@ -113,7 +113,7 @@ pub struct World {
     pub control_plane: Arc<ControlPlane>,
     stop: CancellationToken,
     running: JoinHandle<Result<(), RunnerError>>,
-    _work: TempDir,
+    work: TempDir,
 }
 
 impl World {
@@ -123,8 +123,17 @@ impl World {
 
     /// With other settings than usual.
     pub async fn with(change: impl FnOnce(&mut RunnerSettings)) -> Self {
+        Self::again(change, tempfile::tempdir().unwrap()).await
+    }
+
+    /// A runner that has its OpenTofu from there.
+    pub async fn with_tools(tools: ToolSettings) -> Self {
+        Self::with(|settings| settings.tools = tools).await
+    }
+
+    /// Another life of a runner, in the directory of the one before.
+    pub async fn again(change: impl FnOnce(&mut RunnerSettings), work: TempDir) -> Self {
         let control_plane = ControlPlane::start().await;
-        let work = tempfile::tempdir().unwrap();
         let mut settings = RunnerSettings {
             control_plane_url: control_plane.url.clone(),
             runner_token: Secret::new(RUNNER_TOKEN.to_owned()),
@@ -157,7 +166,7 @@ impl World {
             control_plane,
             stop,
             running,
-            _work: work,
+            work,
         }
     }
 
@@ -167,14 +176,24 @@ impl World {
         self.control_plane.result().await
     }
 
+    /// Where downloaded tools are kept.
+    pub fn tools(&self) -> PathBuf {
+        self.work.path().join("work/tools")
+    }
+
     /// Stops the runner and waits until it is done.
     pub async fn stop(self) -> Arc<ControlPlane> {
+        self.end().await.0
+    }
+
+    /// Stops the runner and keeps its directory.
+    pub async fn end(self) -> (Arc<ControlPlane>, TempDir) {
         self.stop.cancel();
         tokio::time::timeout(PATIENCE, self.running)
             .await
             .unwrap()
             .unwrap()
             .unwrap();
-        self.control_plane
+        (self.control_plane, self.work)
     }
 }
