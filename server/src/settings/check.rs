@@ -3,8 +3,12 @@
 use std::path::Path;
 
 use stackship_domain::{Sha256Digest, TofuVersion};
+use stackship_sandbox::Limits;
 
 use super::Settings;
+
+/// Bytes in a MiB.
+const MIB: u64 = 1 << 20;
 
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -80,12 +84,7 @@ impl Settings {
             1,
             3_600,
         )?;
-        if self.runner.memory_mib <= self.runner.workspace_mib {
-            return Err(InvalidSetting::new(
-                "runner.memory_mib",
-                "must be larger than `runner.workspace_mib`: a sandbox's files live in its memory",
-            ));
-        }
+        self.check_memory()?;
         let region = |name: &str| {
             let plain =
                 |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -103,6 +102,20 @@ impl Settings {
             }
         }
         self.check_releases()
+    }
+
+    /// A sandbox whose files do not fit into its memory is refused at every launch.
+    fn check_memory(&self) -> Result<(), InvalidSetting> {
+        let scratch = Limits::default().tmp_bytes.div_ceil(MIB);
+        let least = self.runner.workspace_mib.saturating_add(scratch);
+        if self.runner.memory_mib > least {
+            return Ok(());
+        }
+        let why = format!(
+            "must be larger than {least}: `runner.workspace_mib` and {scratch} MiB for temporary files live in it, \
+             beside the programs"
+        );
+        Err(InvalidSetting::new("runner.memory_mib", why))
     }
 
     fn check_urls(&self) -> Result<(), InvalidSetting> {
@@ -194,6 +207,11 @@ mod tests {
         );
         assert!(refused(|settings| settings.lease_seconds = 0).contains("`lease_seconds`"));
         assert!(refused(|settings| settings.runner.memory_mib = 1).contains("`runner.memory_mib`"));
+        assert!(
+            refused(|settings| settings.runner.memory_mib = settings.runner.workspace_mib + 256)
+                .contains("larger than 1280"),
+            "temporary files need their place too"
+        );
         assert!(
             refused(|settings| settings.default_tofu_version = "latest".into())
                 .contains("`default_tofu_version`")
