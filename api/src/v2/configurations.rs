@@ -1,16 +1,16 @@
 //! Configuration versions: announced, uploaded once, polled.
 
-use axum::body::Body as RawBody;
+use axum::body::{Body as RawBody, HttpBody as _};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use stackship_domain::run::SourceKind;
-use stackship_store::clock;
-use stackship_store::objects::{NewObject, ObjectKind};
+use stackship_store::objects::{NewObject, ObjectError, ObjectKind};
 use stackship_store::records::configuration_versions::{
     self, ConfigurationVersion, NewConfigurationVersion,
 };
 use stackship_store::records::tokens;
+use stackship_store::{StoreError, clock};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::access::{May, Signature};
@@ -79,8 +79,14 @@ pub async fn upload(
         failure @ Denied::Store(_) => failure.into(),
         _ => hidden(),
     })?;
+    let bytes = body.size_hint().lower();
     let mut source = reader(body);
-    let outcome = take(&app, &may, &mut source).await;
+    let outcome = if bytes > CONFIGURATION_BYTES_MAX {
+        let bytes_max = CONFIGURATION_BYTES_MAX;
+        Err(StoreError::from(ObjectError::TooLarge { bytes_max }).into())
+    } else {
+        take(&app, &may, &mut source).await
+    };
     if outcome.is_err() {
         drain(source).await;
     }

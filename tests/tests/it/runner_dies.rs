@@ -2,10 +2,8 @@
 
 use nix::sys::signal::Signal;
 
-use crate::support::World;
+use crate::support::{SLOW_PLAN, World};
 
-/// A few seconds of planning: long enough to die in, short enough to be done again.
-const SLOW_PLAN: &str = "output \"slow\" {\n  value = bcrypt(\"x\", 17)\n}\n";
 /// The server's shortest lease.
 const SHORT_LEASE: &[(&str, &str)] = &[("STACKSHIP_LEASE_SECONDS", "5")];
 

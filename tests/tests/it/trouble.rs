@@ -1,6 +1,6 @@
 //! Phases that fail or are told to stop.
 
-use crate::support::{World, eventually};
+use crate::support::{ENDLESS_PLAN, World, eventually};
 
 /// How long an interrupted phase may take to end by itself.
 const SHORT_GRACE: &[(&str, &str)] = &[("STACKSHIP_RUNNER__INTERRUPT_GRACE_SECONDS", "2")];
@@ -31,12 +31,12 @@ resource "terraform_data" "one" {
 fn a_run_can_be_canceled_while_it_plans() {
     let world = World::own(SHORT_GRACE);
     let workspace = world.owner.workspace("cancel-plan");
-    // Two to the twentieth rounds: minutes in which tofu listens to nobody.
-    let main = "output \"slow\" {\n  value = bcrypt(\"x\", 20)\n}\n";
     let run = world
         .owner
-        .start(&workspace, "plan_and_apply", &[("main.tf", main)]);
-    world.owner.wait_status(&run, "planning");
+        .start(&workspace, "plan_and_apply", &[("main.tf", ENDLESS_PLAN)]);
+    world
+        .owner
+        .wait_log(&run, "plan", "successfully initialized");
     world.owner.cancel(&run);
     world.owner.wait_status(&run, "canceled");
     eventually("the lock is free", || {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::http::HeaderMap;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, future};
 use sha2::{Digest as _, Sha256};
@@ -17,6 +17,8 @@ use crate::{ApiError, App};
 
 /// The most bytes of an archive.
 pub(super) const CONFIGURATION_BYTES_MAX: u64 = 100 * 1024 * 1024;
+/// How much of a refused upload is still taken in, in bytes.
+const DRAINED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Request header with the SHA-256 that the sender computed.
 pub(super) const SHA256_HEADER: &str = "x-stackship-sha256";
 /// What every gzip file begins with.
@@ -79,8 +81,15 @@ impl Content {
             kind: ObjectKind::Configuration,
             bytes_max: CONFIGURATION_BYTES_MAX,
         };
-        let reader = StreamReader::new(self.checked().boxed());
-        let stored = app.store.objects.put(new, reader).await.map_err(refusal)?;
+        let mut chunks = chunks_of(self.body).await?;
+        let reader = StreamReader::new(checked(&mut chunks, self.announced).boxed());
+        let stored = match app.store.objects.put(new, reader).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                drain(chunks).await;
+                return Err(refusal(error));
+            }
+        };
         let (context, id) = (may.caller.command(), may.configuration.id);
         configuration_versions::uploaded(&app.store, &context, id, stored).await?;
         Ok(())
@@ -88,44 +97,83 @@ impl Content {
 
     /// Takes the bytes only if they are the ones that were stored before.
     pub(super) async fn compare(self, stored: Sha256Digest) -> Result<(), ApiError> {
-        let mut digest = Sha256::new();
-        let mut bytes = 0_u64;
-        let mut chunks = self.checked().boxed();
-        while let Some(chunk) = chunks
-            .try_next()
-            .await
-            .map_err(|error| refusal(ObjectError::Source(error).into()))?
-        {
-            bytes += chunk.len() as u64;
-            if bytes > CONFIGURATION_BYTES_MAX {
-                let bytes_max = CONFIGURATION_BYTES_MAX;
-                return Err(StoreError::from(ObjectError::TooLarge { bytes_max }).into());
+        let mut chunks = chunks_of(self.body).await?;
+        match digest(checked(&mut chunks, self.announced).boxed()).await {
+            Ok(found) if found == stored => Ok(()),
+            Ok(_) => Err(immutable()),
+            Err(error) => {
+                drain(chunks).await;
+                Err(refusal(error))
             }
-            digest.update(&chunk);
         }
-        if Sha256Digest::from_bytes(digest.finalize().into()) == stored {
-            return Ok(());
-        }
-        let message = "this configuration version has other content already; create a new one";
-        Err(ApiError::Invalid {
-            status: axum::http::StatusCode::CONFLICT,
-            code: "CONFIGURATION_IMMUTABLE",
-            field: String::new(),
-            message: message.to_owned(),
-        })
     }
+}
 
-    /// The chunks, ending in an error where they turn out not to be what they should.
-    fn checked(self) -> impl Stream<Item = io::Result<Bytes>> + Send {
-        let Self { body, announced } = self;
-        let chunks = body.into_data_stream().map_err(io::Error::other);
-        let end = futures::stream::once(future::ready(Ok(Bytes::new())));
-        let mut inspection = Inspection::new(announced);
-        chunks
-            .try_filter(|chunk| future::ready(!chunk.is_empty()))
-            .chain(end)
-            .map(move |chunk| inspection.pass(chunk?))
-            .try_filter(|chunk| future::ready(!chunk.is_empty()))
+/// The digest of an archive that is not too large.
+async fn digest(
+    mut chunks: impl Stream<Item = io::Result<Bytes>> + Unpin,
+) -> Result<Sha256Digest, StoreError> {
+    let (mut digest, mut bytes) = (Sha256::new(), 0_u64);
+    while let Some(chunk) = chunks.try_next().await.map_err(ObjectError::Source)? {
+        bytes += chunk.len() as u64;
+        if bytes > CONFIGURATION_BYTES_MAX {
+            return Err(too_large());
+        }
+        digest.update(&chunk);
+    }
+    Ok(Sha256Digest::from_bytes(digest.finalize().into()))
+}
+
+/// The chunks of a body, unless its announced length alone is too much.
+async fn chunks_of(body: Body) -> Result<BodyDataStream, ApiError> {
+    let bytes = body.size_hint().lower();
+    let chunks = body.into_data_stream();
+    if bytes > CONFIGURATION_BYTES_MAX {
+        drain(chunks).await;
+        return Err(too_large().into());
+    }
+    Ok(chunks)
+}
+
+fn too_large() -> StoreError {
+    let bytes_max = CONFIGURATION_BYTES_MAX;
+    ObjectError::TooLarge { bytes_max }.into()
+}
+
+fn immutable() -> ApiError {
+    ApiError::Invalid {
+        status: axum::http::StatusCode::CONFLICT,
+        code: "CONFIGURATION_IMMUTABLE",
+        field: String::new(),
+        message: "this configuration version has other content already; create a new one"
+            .to_owned(),
+    }
+}
+
+/// The chunks, ending in an error where they turn out not to be what they should.
+fn checked(
+    chunks: &mut BodyDataStream,
+    announced: Option<Sha256Digest>,
+) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    let end = futures::stream::once(future::ready(Ok(Bytes::new())));
+    let mut inspection = Inspection::new(announced);
+    chunks
+        .map_err(io::Error::other)
+        .try_filter(|chunk| future::ready(!chunk.is_empty()))
+        .chain(end)
+        .map(move |chunk| inspection.pass(chunk?))
+        .try_filter(|chunk| future::ready(!chunk.is_empty()))
+}
+
+/// Takes in what is left of a refused upload: a sender that is cut off sees a broken connection and
+/// never reads the refusal.
+async fn drain(mut chunks: BodyDataStream) {
+    let mut left = DRAINED_BYTES_MAX;
+    while let Some(Ok(chunk)) = chunks.next().await {
+        left = left.saturating_sub(chunk.len() as u64);
+        if left == 0 {
+            return;
+        }
     }
 }
 

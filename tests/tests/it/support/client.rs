@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use reqwest::header::CONTENT_LENGTH;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -79,14 +80,7 @@ impl Client {
         if let Some(body) = body {
             request = request.json(body);
         }
-        runtime().block_on(async {
-            let answer = request.send().await.expect("the server answers");
-            let (status, text) = (answer.status(), answer.text().await.expect("a text"));
-            (
-                status,
-                serde_json::from_str(&text).unwrap_or(Value::String(text)),
-            )
-        })
+        answer(request)
     }
 
     #[track_caller]
@@ -200,30 +194,68 @@ impl Client {
         );
     }
 
+    /// Announces a configuration.
+    #[track_caller]
+    pub fn configuration(&self, workspace: &Workspace) -> String {
+        let path = format!("/v1/workspaces/{}/configuration-versions", workspace.id);
+        text(&self.post(&path, &json!({}))["id"])
+    }
+
+    /// Uploads to an address, whatever the answer is.
+    pub fn upload(&self, url: &str, upload: Upload) -> (StatusCode, Value) {
+        let mut request = http().put(url).bearer_auth(&self.token).body(upload.body);
+        if let Some(length) = upload.length {
+            request = request.header(CONTENT_LENGTH, length);
+        }
+        answer(request)
+    }
+
     /// Uploads a configuration of these files and creates a run of it.
     #[track_caller]
     pub fn start(&self, workspace: &Workspace, kind: &str, files: &[(&str, &str)]) -> String {
-        let path = format!("/v1/workspaces/{}/configuration-versions", workspace.id);
-        let configuration = text(&self.post(&path, &json!({}))["id"]);
-        let content = format!(
+        self.start_packed(workspace, kind, super::archive::packed(files))
+    }
+
+    /// Uploads a packed configuration and creates a run of it.
+    #[track_caller]
+    pub fn start_packed(&self, workspace: &Workspace, kind: &str, packed: Vec<u8>) -> String {
+        let configuration = self.configuration(workspace);
+        let url = format!(
             "{}/v1/configuration-versions/{configuration}/content",
             self.url
         );
-        let upload = http()
-            .put(content)
-            .bearer_auth(&self.token)
-            .body(archive(files));
-        let answer = runtime()
-            .block_on(upload.send())
-            .expect("the server answers");
-        assert!(
-            answer.status().is_success(),
-            "the upload: {}",
-            answer.status()
-        );
+        let (status, answer) = self.upload(&url, Upload::from(packed));
+        assert!(status.is_success(), "the upload: {status} {answer}");
         let body = json!({"configuration_version": configuration, "message": "test", "kind": kind});
         text(&self.post(&format!("/v1/workspaces/{}/runs", workspace.id), &body)["id"])
     }
+}
+
+/// Bytes on their way up.
+pub struct Upload {
+    pub body: reqwest::Body,
+    /// Said in front when it is known; otherwise the bytes come in chunks.
+    pub length: Option<u64>,
+}
+
+impl From<Vec<u8>> for Upload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self {
+            body: bytes.into(),
+            length: None,
+        }
+    }
+}
+
+fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Value) {
+    runtime().block_on(async {
+        let answer = request.send().await.expect("the server answers");
+        let (status, text) = (answer.status(), answer.text().await.expect("a text"));
+        (
+            status,
+            serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        )
+    })
 }
 
 /// The string that stands here.
@@ -240,21 +272,4 @@ fn rows(value: &Value) -> &Vec<Value> {
     value
         .as_array()
         .unwrap_or_else(|| panic!("no list but {value}"))
-}
-
-fn archive(files: &[(&str, &str)]) -> Vec<u8> {
-    let encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let mut archive = tar::Builder::new(encoder);
-    for (name, content) in files {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        header.set_mode(0o644);
-        archive
-            .append_data(&mut header, name, content.as_bytes())
-            .expect("memory");
-    }
-    archive
-        .into_inner()
-        .and_then(flate2::write::GzEncoder::finish)
-        .expect("memory")
 }

@@ -1,15 +1,22 @@
 //! A real server, a real database, real sandboxes and the real `tofu` in a pseudo-terminal.
 
+mod archive;
 mod checkout;
 mod client;
+mod configurations;
 mod database;
 mod environment;
+mod remote;
 mod server;
 mod terminal;
 mod world;
 
+pub use archive::bomb;
 pub use checkout::Checkout;
-pub use client::{Client, text};
+pub use client::{Client, Upload, Workspace, text};
+pub use configurations::{ENDLESS_PLAN, SLOW_PLAN};
+pub use remote::RemoteRunner;
+pub use terminal::Terminal;
 pub use world::World;
 
 use std::time::{Duration, Instant};

@@ -127,25 +127,40 @@ impl Server {
 
     /// Makes an organization with an owner; says what was made, the token included.
     pub fn bootstrap(&self, organization: &str, login: &str) -> Value {
-        let arguments = [
-            "admin",
+        let printed = self.admin(&[
             "bootstrap",
             "--json",
             "--organization",
             organization,
-        ];
-        let made = self
-            .command()
-            .args(arguments)
-            .args(["--login", login])
-            .output();
+            "--login",
+            login,
+        ]);
+        serde_json::from_str(&printed).expect("the program prints JSON")
+    }
+
+    /// Carries out a command of the machine's administrator and says what it printed.
+    pub fn admin(&self, arguments: &[&str]) -> String {
+        let made = self.command().arg("admin").args(arguments).output();
         let made = made.expect("the program starts");
         assert!(
             made.status.success(),
             "{}",
             String::from_utf8_lossy(&made.stderr)
         );
-        serde_json::from_slice(&made.stdout).expect("the program prints JSON")
+        String::from_utf8(made.stdout).expect("the program prints text")
+    }
+
+    /// The most memory that the process has used, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        const KIB: u64 = 1024;
+        let process = self.process.as_ref().expect("a started server");
+        let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
+        let status = status.expect("a running process has a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = line.and_then(|line| line.split_whitespace().next());
+        KIB * peak
+            .and_then(|peak| peak.parse::<u64>().ok())
+            .expect("a number of kB")
     }
 
     fn command(&self) -> Command {
@@ -166,7 +181,7 @@ impl Drop for Server {
 }
 
 /// The kernel ends the server with the thread that started it, and the threads of tests are short.
-fn spawn_for_this_process(mut command: Command) -> Child {
+pub(super) fn spawn_for_this_process(mut command: Command) -> Child {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         end_with_this_thread(&mut command);
