@@ -4,8 +4,8 @@
 //! Code of the configuration's choosing runs while a plan is made, as the same user and with the same
 //! files. It could make a later step in that sandbox print another plan than the file holds, and that
 //! other plan is what people and policies would judge. Here nothing of it is left: the bytes of plan
-//! and lock file are the ones whose digests are recorded, and OpenTofu compares each provider package
-//! with the lock file before it runs it.
+//! and lock file are the ones whose digests are recorded, and the provider packages were taken before
+//! anything of the configuration ran in the plan.
 
 use std::time::Duration;
 

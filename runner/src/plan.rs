@@ -82,13 +82,16 @@ fn specification(
     seconds_max: u32,
 ) -> stackship_sandbox::SandboxSpec {
     let mut spec = workdir.specification();
+    // Before anything of the configuration runs in the plan: its code could put another package into the
+    // place of one, with a hash that a lock file of its own lists too.
+    let after_init = spec.steps.len() - 1;
+    spec.steps.insert(after_init, inspect::pack_step(workdir));
     let arguments = arguments(&inputs.pinned.options);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     spec.steps.push(Step {
         continue_on: PLANNED_CODES.to_vec(),
         ..workdir.tofu(PLAN, &arguments, Duration::from_secs(seconds_max.into()))
     });
-    spec.steps.push(inspect::pack_step(workdir));
     spec.artifacts.push(Artifact {
         name: PLAN.to_owned(),
         path: PLAN_FILE.to_owned(),
