@@ -12,6 +12,7 @@ use stackship_domain::{run, workspace};
 use stackship_projections::{PageError, ProjectionError};
 use stackship_store::log::CommandError;
 use stackship_store::objects::ObjectError;
+use stackship_store::records::passwords::ProveError;
 use stackship_store::{StoreError, Violation};
 use stackship_workflow::StepError;
 use stackship_workflow::create::CreateError;
@@ -65,6 +66,9 @@ pub enum ApiError {
     /// The database says no.
     #[error(transparent)]
     Violated(Violation),
+    /// The password was not right, or was tried too often.
+    #[error(transparent)]
+    Prove(ProveError),
     /// Others kept being faster.
     #[error("too many others change this at the same time; try again")]
     Contended,
@@ -131,11 +135,17 @@ impl ApiError {
             Self::Create(error) => create_status(error),
             Self::CarriedOut { .. } => (StatusCode::CONFLICT, "IDEMPOTENCY_ANSWER_LOST"),
             Self::Violated(violation) => violation_status(violation),
+            Self::Prove(ProveError::Wrong) => (StatusCode::FORBIDDEN, "PASSWORD_WRONG"),
+            Self::Prove(ProveError::TooManyTries) => {
+                (StatusCode::TOO_MANY_REQUESTS, "PASSWORD_TRIES")
+            }
             Self::Contended => (StatusCode::CONFLICT, "CONTENDED"),
             Self::Cursor => (StatusCode::BAD_REQUEST, "RUN_LIST_CURSOR_INVALID"),
             Self::Behind { .. } => (StatusCode::SERVICE_UNAVAILABLE, "READ_MODELS_BEHIND"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
-            Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
+            Self::Prove(ProveError::Store(_)) | Self::Internal(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL")
+            }
         }
     }
 
@@ -193,6 +203,7 @@ fn denied_status(denied: &Denied) -> (StatusCode, &'static str) {
         Denied::RunToken => (StatusCode::FORBIDDEN, "RUN_TOKEN_REFUSED"),
         Denied::NotFound { .. } => (StatusCode::NOT_FOUND, "NOT_FOUND"),
         Denied::Forbidden { .. } => (StatusCode::FORBIDDEN, "PERMISSION_MISSING"),
+        Denied::StepUp => (StatusCode::FORBIDDEN, "STEP_UP_REQUIRED"),
         Denied::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
     }
 }
@@ -294,6 +305,15 @@ impl From<StoreError> for ApiError {
                 "the body ended before it was complete; send it again",
             ),
             other => Self::Internal(other.into()),
+        }
+    }
+}
+
+impl From<ProveError> for ApiError {
+    fn from(error: ProveError) -> Self {
+        match error {
+            ProveError::Store(error) => error.into(),
+            other => Self::Prove(other),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! records are asked of the `store` room, decisions of `workflow`, reads of `projections`.
 
 pub mod app;
+mod artifacts;
 pub mod auth;
 pub mod error;
 pub mod health;

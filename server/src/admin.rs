@@ -4,7 +4,7 @@ use stackship_domain::{Actor, Name};
 use stackship_store::records::passwords::{self, Password};
 use stackship_store::records::tokens::NewToken;
 use stackship_store::records::users::{NewUser, UserKind};
-use stackship_store::records::{Origin, grants, organizations, projects, runners, tokens, users};
+use stackship_store::records::{Origin, organizations, projects, runners, tokens, users};
 use stackship_store::{Store, clock};
 
 use crate::Failure;
@@ -123,9 +123,11 @@ async fn set_password(store: &Store, organization: &str, login: &str) -> Result<
     let user = users::by_login(&store.pool, login)
         .await?
         .ok_or_else(|| format!("--login: there is no user `{login}`"))?;
-    let is_member = grants::role_for(&store.pool, organization.id, user.id, None, None).await?;
-    if is_member.is_none() {
-        return Err(format!("--login: `{login}` has no role in `{name}`").into());
+    if users::member(&store.pool, organization.id, user.id)
+        .await?
+        .is_none()
+    {
+        return Err(format!("--login: `{login}` is no member of `{name}`").into());
     }
     let password = tokio::task::spawn_blocking(read_line).await??;
     let password = Password::new(password)?;

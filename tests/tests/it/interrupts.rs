@@ -98,9 +98,7 @@ fn ctrl_c_and_yes_while_the_apply_streams_leave_doubt_the_lock_and_what_was_done
     // Planning needs no lock; applying says what it waits for.
     checkout.tofu(&["plan"]).exits(0);
     let next = checkout.tofu(&["apply"]);
-    next.expect(&format!(
-        "Waits for {run}, which an operator has to recover"
-    ));
+    next.expect(&format!("Waits for {run}, which is in doubt since"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod decisions;
 mod evidence;
+mod guarded;
 mod request;
 mod view;
 mod waiting;
@@ -23,6 +24,7 @@ use super::body::{self, Body, Query};
 use super::schema;
 use crate::auth::{InOrganization, InRun, InWorkspace, RunCreate, RunRead};
 use crate::{ApiError, App};
+pub(super) use guarded::router as guarded_router;
 use request::NewRunBody;
 use view::RunView;
 

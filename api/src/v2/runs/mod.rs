@@ -2,11 +2,13 @@
 
 mod actions;
 mod create;
+mod json_output;
 mod read;
 mod waiting;
 
 pub use actions::{apply, cancel, discard};
 pub use create::create;
+pub use json_output::json_output;
 pub use read::{read, read_apply, read_plan};
 pub use waiting::run_events;
 

@@ -108,9 +108,12 @@ impl Who {
     fn expected_of_run(self) -> Outcome {
         match self {
             Self::ClientOrRun(..) | Self::RunAlone | Self::Insider => Reached,
-            Self::Themselves | Self::Member | Self::May(..) | Self::Creates(_) | Self::Applying => {
-                Forbidden
-            }
+            Self::Themselves
+            | Self::Member
+            | Self::May(..)
+            | Self::Guarded(..)
+            | Self::Creates(_)
+            | Self::Applying => Forbidden,
             _ => NotThere,
         }
     }
@@ -124,6 +127,13 @@ impl Who {
                     (true, _) => Reached,
                     (false, true) => Forbidden,
                     (false, false) => NotThere,
+                }
+            }
+            Self::Guarded(permission, seen_with) => {
+                if role.grants(permission) || role.grants(seen_with) {
+                    Forbidden
+                } else {
+                    NotThere
                 }
             }
             Self::Creates(permission) if role.grants(permission) => Reached,

@@ -13,6 +13,8 @@ pub enum Who {
     Member,
     /// Whoever has the first permission. Who has the second is told no, everybody else sees nothing.
     May(P, P),
+    /// The same, for whoever has also shown again who they are, which none of the callers has.
+    Guarded(P, P),
     /// The same in `/api/v2`, where a run's token learns no more than a stranger.
     Client(P, P),
     /// The same, and the run itself.
@@ -38,8 +40,8 @@ pub enum Who {
 }
 
 use Who::{
-    Absent, Anybody, Applying, Client, ClientOrRun, Creates, Empty, Insider, Lease, May, Member,
-    RunAlone, Runner, Signature, Themselves,
+    Absent, Anybody, Applying, Client, ClientOrRun, Creates, Empty, Guarded, Insider, Lease, May,
+    Member, RunAlone, Runner, Signature, Themselves,
 };
 
 macro_rules! table {
@@ -88,6 +90,10 @@ table! {
     POST "/v1/runs/{run}/approve" => May(P::RunApprove, P::RunRead),
     POST "/v1/runs/{run}/discard" => May(P::RunApprove, P::RunRead),
     POST "/v1/runs/{run}/cancel" => May(P::RunCancel, P::RunRead),
+    POST "/v1/runs/{run}/raw-plan" => Guarded(P::ArtifactReadSensitive, P::RunRead),
+    POST "/v1/runs/{run}/emergency-state" => Guarded(P::ArtifactReadSensitive, P::RunRead),
+    POST "/v1/user/step-up" => Themselves,
+    PUT "/v1/user/password" => Themselves,
     GET "/.well-known/terraform.json" => Anybody,
     GET "/app/{organization}/{workspace}/runs/{run}" => Anybody,
     GET "/api/v2/ping" => Anybody,
@@ -113,6 +119,7 @@ table! {
     POST "/api/v2/runs/{run}/actions/discard" => Client(P::RunApprove, P::RunRead),
     POST "/api/v2/runs/{run}/actions/cancel" => Client(P::RunCancel, P::RunRead),
     GET "/api/v2/plans/{plan}" => Client(P::RunRead, P::RunRead),
+    GET "/api/v2/plans/{plan}/json-output" => Absent,
     GET "/api/v2/applies/{apply}" => Client(P::RunRead, P::RunRead),
     GET "/api/v2/logs/{signature}" => Signature,
     GET "/api/v2/workspaces/{workspace}/current-state-version" => Empty(P::StateRead),

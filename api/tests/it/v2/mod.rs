@@ -3,10 +3,10 @@
 
 mod applying;
 mod cli;
-mod edge;
+pub mod edge;
 mod http;
 mod logs;
 mod runner;
 mod terminal;
 mod tofu;
-mod world;
+pub mod world;
