@@ -16,6 +16,7 @@ use stackship_store::records::passwords::ProveError;
 use stackship_store::{StoreError, Violation};
 use stackship_workflow::StepError;
 use stackship_workflow::create::CreateError;
+use stackship_workflow::recovery::RecoveryError;
 
 use crate::auth::Denied;
 
@@ -55,6 +56,9 @@ pub enum ApiError {
     /// A run was not created.
     #[error(transparent)]
     Create(CreateError),
+    /// A doubt was not resolved.
+    #[error(transparent)]
+    Recovery(RecoveryError),
     /// A repeated request was carried out, and its answer is not there to be repeated.
     #[error(
         "this request was carried out, but its answer is not kept; `details.done` says what it did"
@@ -123,6 +127,11 @@ impl ApiError {
         }
     }
 
+    /// The stable code.
+    pub(crate) fn code(&self) -> &'static str {
+        self.status().1
+    }
+
     /// The status and the code.
     fn status(&self) -> (StatusCode, &'static str) {
         match self {
@@ -133,6 +142,7 @@ impl ApiError {
             Self::Run(refusal) => run_status(refusal),
             Self::Workspace(refusal) => workspace_status(refusal),
             Self::Create(error) => create_status(error),
+            Self::Recovery(error) => recovery_status(error),
             Self::CarriedOut { .. } => (StatusCode::CONFLICT, "IDEMPOTENCY_ANSWER_LOST"),
             Self::Violated(violation) => violation_status(violation),
             Self::Prove(ProveError::Wrong) => (StatusCode::FORBIDDEN, "PASSWORD_WRONG"),
@@ -267,6 +277,14 @@ fn create_status(error: &CreateError) -> (StatusCode, &'static str) {
     }
 }
 
+fn recovery_status(error: &RecoveryError) -> (StatusCode, &'static str) {
+    match error {
+        RecoveryError::NothingStaged => (StatusCode::CONFLICT, "RUN_EMERGENCY_STATE_MISSING"),
+        RecoveryError::StatePublished => (StatusCode::CONFLICT, "RUN_STATE_PUBLISHED"),
+        RecoveryError::Step(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
+    }
+}
+
 fn violation_status(violation: &Violation) -> (StatusCode, &'static str) {
     match violation {
         Violation::Taken { .. } => (StatusCode::CONFLICT, "NAME_TAKEN"),
@@ -367,6 +385,15 @@ impl From<CreateError> for ApiError {
         match error {
             CreateError::Step(error) => error.into(),
             other => Self::Create(other),
+        }
+    }
+}
+
+impl From<RecoveryError> for ApiError {
+    fn from(error: RecoveryError) -> Self {
+        match error {
+            RecoveryError::Step(error) => error.into(),
+            other => Self::Recovery(other),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod objects;
 pub mod phase_logs;
 pub mod pool;
 pub mod records;
+pub mod recoveries;
 pub mod states;
 mod time;
 

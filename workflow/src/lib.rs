@@ -11,6 +11,7 @@ pub mod engine;
 pub mod judge;
 pub mod leasing;
 pub mod policy;
+pub mod recovery;
 
 use stackship_domain::ids::{OrganizationId, RunId};
 use stackship_domain::{Actor, run, workspace};

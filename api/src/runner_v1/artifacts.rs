@@ -14,6 +14,7 @@ use stackship_store::objects::{NewObject, ObjectError, ObjectKind};
 use tokio_util::io::StreamReader;
 
 use super::attempt::LiveHolder;
+use super::errored_state;
 use super::extract::Path;
 use super::failure::Failure;
 use crate::App;
@@ -48,6 +49,9 @@ pub(super) async fn store(
     // The bytes of a body that was changed on its way stay behind unused; nothing refers to them.
     if stored.sha256 != claimed {
         return Err(Failure::Invalid("the body is not what its SHA-256 says"));
+    }
+    if kind == ArtifactKind::ErroredState {
+        errored_state::stage(&app, &row, stored.id).await?;
     }
     Ok(Json(StoredArtifact {
         object: stored.id,

@@ -6,6 +6,7 @@
 
 mod artifacts;
 mod attempt;
+mod errored_state;
 mod extract;
 mod failure;
 mod inputs;

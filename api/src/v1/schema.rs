@@ -2,7 +2,7 @@
 
 use stackship_domain::Role;
 use stackship_domain::run::{
-    PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason,
+    DoubtReason, PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason,
 };
 use stackship_domain::variable::VariableCategory;
 use stackship_store::records::users::UserKind;
@@ -31,6 +31,7 @@ closed_sets! {
     plan_changes = PlanChanges,
     policy_outcome = PolicyOutcome,
     role = Role,
+    doubt_reason = DoubtReason,
 }
 
 pub(super) fn category() -> ObjectBuilder {

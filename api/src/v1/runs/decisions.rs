@@ -79,7 +79,8 @@ async fn run_cancel(
     answer(&app, organization, run, committed).await
 }
 
-async fn answer(
+/// The run after a decision about it.
+pub(super) async fn answer(
     app: &App,
     organization: OrganizationId,
     run: RunId,

@@ -3,6 +3,7 @@
 mod decisions;
 mod evidence;
 mod guarded;
+mod recovery;
 mod request;
 mod view;
 mod waiting;
@@ -34,6 +35,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(run_list))
         .routes(routes!(run_read))
         .merge(decisions::router())
+        .merge(recovery::router())
 }
 
 /// A run in a list.

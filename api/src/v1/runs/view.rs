@@ -1,6 +1,6 @@
 //! Runs as this edge shows them: what was recorded, and nothing else.
 
-mod phases;
+pub(super) mod phases;
 
 use serde::Serialize;
 use stackship_domain::ids::{

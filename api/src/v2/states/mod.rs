@@ -2,7 +2,6 @@
 
 mod outputs;
 mod read;
-mod scan;
 mod write;
 mod writer;
 

@@ -22,11 +22,11 @@ use stackship_store::states::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::scan::{Identity, Scanner};
 use super::writer::Writer;
 use super::{resource, with_snapshots};
 use crate::App;
 use crate::signed_path::SignedPath;
+use crate::state_scan::{Identity, LINEAGE_BYTES_MAX, Scanner};
 use crate::v2::access::Signature;
 use crate::v2::error::V2Error;
 use crate::v2::uploads::{drain, reader};
@@ -35,8 +35,6 @@ use crate::v2::wire::{Body, Document, Named, StateRequest, StateRequestAttribute
 
 /// The largest announcement: its outputs in base64, and some room.
 pub const OUTPUTS_REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
-/// The longest lineage.
-const LINEAGE_BYTES_MAX: usize = 128;
 /// What the signature of an upload's address is for.
 const RAW: &str = "v2-state";
 /// The same for the external JSON form.

@@ -69,7 +69,7 @@ struct CountsView {
 
 /// One numbered try at a phase.
 #[derive(Serialize, ToSchema)]
-struct AttemptView {
+pub(in crate::v1::runs) struct AttemptView {
     /// Its id.
     #[schema(value_type = String)]
     id: AttemptId,

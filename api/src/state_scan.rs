@@ -3,6 +3,8 @@
 
 use serde::de::DeserializeOwned;
 
+/// The longest lineage of a state, in bytes.
+pub const LINEAGE_BYTES_MAX: usize = 128;
 /// The longest member name or value that is kept, in bytes; longer ones are none of ours.
 const TOKEN_BYTES_MAX: usize = 256;
 

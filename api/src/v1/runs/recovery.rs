@@ -1,0 +1,91 @@
+//! A doubtful apply: what is known of it, and what an operator says became of it.
+
+mod evidence;
+
+use axum::extract::State;
+use serde::Deserialize;
+use stackship_workflow::recovery;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::decisions::answer;
+use super::view::RunView;
+use crate::auth::{InRun, RunRead, RunRecover, StateRecover};
+use crate::v1::REASON_CHARS_MAX;
+use crate::v1::answer::Data;
+use crate::v1::body::{Body, plain_text};
+use crate::{ApiError, App};
+use evidence::RecoveryEvidence;
+
+/// The shortest reason, in characters: somebody will read it when the infrastructure surprises them.
+const RECOVERY_REASON_CHARS_MIN: usize = 10;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(run_recovery))
+        .routes(routes!(run_recovery_adopt))
+        .routes(routes!(run_recovery_no_change))
+}
+
+/// Why an operator decides so.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RecoveryReason {
+    /// What was looked at and found, for those who read the history.
+    #[schema(min_length = 10, max_length = 1000)]
+    reason: String,
+}
+
+impl RecoveryReason {
+    fn checked(self) -> Result<String, ApiError> {
+        let bounds = RECOVERY_REASON_CHARS_MIN..=REASON_CHARS_MAX;
+        plain_text("REASON_INVALID", "reason", &self.reason, bounds)?;
+        Ok(self.reason)
+    }
+}
+
+/// Shows why an apply is in doubt, what it left, and what each choice would do. What was never
+/// recorded is null.
+#[utoipa::path(get, path = "/v1/runs/{run}/recovery", tag = "runs",
+    params(("run" = String, Path)),
+    responses((status = 200, body = Data<RecoveryEvidence>)))]
+async fn run_recovery(
+    State(app): State<App>,
+    may: InRun<RunRead>,
+) -> Result<Data<RecoveryEvidence>, ApiError> {
+    Ok(evidence::read(&app, &may).await?.into())
+}
+
+/// Makes the state that the apply left the workspace's state, and ends the run. Needs `run:recover`
+/// and `state:recover`.
+#[utoipa::path(post, path = "/v1/runs/{run}/recovery/adopt", tag = "runs",
+    params(("run" = String, Path)), request_body = RecoveryReason,
+    responses((status = 200, body = Data<RunView>)))]
+async fn run_recovery_adopt(
+    State(app): State<App>,
+    may: InRun<RunRecover>,
+    _state: InRun<StateRecover>,
+    Body(body): Body<RecoveryReason>,
+) -> Result<Data<RunView>, ApiError> {
+    let (organization, run) = (may.run.organization, may.run.id);
+    let (context, reason) = (may.caller.command(), body.checked()?);
+    let committed = recovery::adopt(&app.store, &context, run, reason).await?;
+    answer(&app, organization, run, committed).await
+}
+
+/// Declares that the apply changed nothing, and ends the run: the workspace keeps its state. Needs
+/// `run:recover`.
+#[utoipa::path(post, path = "/v1/runs/{run}/recovery/no-change", tag = "runs",
+    params(("run" = String, Path)), request_body = RecoveryReason,
+    responses((status = 200, body = Data<RunView>)))]
+async fn run_recovery_no_change(
+    State(app): State<App>,
+    may: InRun<RunRecover>,
+    Body(body): Body<RecoveryReason>,
+) -> Result<Data<RunView>, ApiError> {
+    let (organization, run) = (may.run.organization, may.run.id);
+    let (context, reason) = (may.caller.command(), body.checked()?);
+    let committed = recovery::declare_no_change(&app.store, &context, run, reason).await?;
+    answer(&app, organization, run, committed).await
+}
