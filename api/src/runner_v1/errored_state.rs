@@ -10,9 +10,7 @@ use stackship_store::StoreError;
 use stackship_store::Violation;
 use stackship_store::attempts::{AttemptRow, RunPrincipal};
 use stackship_store::objects::ObjectKind;
-use stackship_store::states::{
-    self, NewState, OUTPUTS_BYTES_MAX, PutError, StateVersionRow,
-};
+use stackship_store::states::{self, NewState, OUTPUTS_BYTES_MAX, PutError, StateVersionRow};
 use tokio_util::io::StreamReader;
 
 use super::failure::Failure;
@@ -122,11 +120,14 @@ async fn look_at(
     let is_writable = |found: &Identity| {
         found.serial >= 1 && (1..=LINEAGE_BYTES_MAX).contains(&found.lineage.len())
     };
-    Ok(scanner.finish().filter(is_writable).map(|identity| Content {
-        identity,
-        md5: hex::encode(md5.finalize()),
-        outputs: outputs(&kept),
-    }))
+    Ok(scanner
+        .finish()
+        .filter(is_writable)
+        .map(|identity| Content {
+            identity,
+            md5: hex::encode(md5.finalize()),
+            outputs: outputs(&kept),
+        }))
 }
 
 /// Only a successor is staged: the newest staged state is the one that is adopted, and a foreign one

@@ -11,6 +11,7 @@ mod idempotency;
 mod inputs;
 mod permissions;
 mod readiness;
+mod recovery;
 mod refusals;
 mod schema;
 mod tenants;

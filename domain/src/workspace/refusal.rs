@@ -36,8 +36,8 @@ pub enum Refusal {
     },
     /// A run's lock is not broken: it ends with its run.
     #[error(
-        "`{run}` holds the lock until it ends: cancel it; a run in `recovery_required` cannot be \
-         ended in this release and keeps its workspace locked"
+        "`{run}` holds the lock until it ends: cancel it, or if it is in `recovery_required`, end it with \
+         POST /v1/runs/{run}/recovery/adopt or .../recovery/no-change"
     )]
     HeldByRun {
         /// The run.

@@ -15,6 +15,7 @@ mod limits;
 mod lost_terminals;
 mod providers;
 mod reading;
+mod recovery;
 mod remote_runner;
 mod rooms;
 mod runner_dies;

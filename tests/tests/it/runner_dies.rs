@@ -1,14 +1,15 @@
 //! The machine that runs a phase dies. A plan is done again; an apply is never guessed about.
 
 use nix::sys::signal::Signal;
+use serde_json::json;
 
-use crate::support::{SLOW_PLAN, World};
+use crate::support::{SLOW_PLAN, World, eventually};
 
 /// The server's shortest lease.
 const SHORT_LEASE: &[(&str, &str)] = &[("STACKSHIP_LEASE_SECONDS", "5")];
 
 #[test]
-fn a_runner_that_dies_in_an_apply_leaves_a_question_and_the_lock() {
+fn a_runner_that_dies_in_an_apply_leaves_a_question_and_the_lock_until_it_is_answered() {
     let mut world = World::own(SHORT_LEASE);
     let main = r#"
 resource "terraform_data" "one" {
@@ -32,6 +33,21 @@ resource "terraform_data" "one" {
     let detail = world.owner.detail(&workspace);
     assert_eq!(detail["lock"], held);
     assert!(detail["state"].is_null(), "{detail:#}");
+
+    let reason = json!({"reason": "The runner was killed by this test."});
+    let path = format!("/v1/runs/{run}/recovery/no-change");
+    let resolved = world.owner.post(&path, &reason);
+    assert_eq!(resolved["status"], "recovered", "{resolved:#}");
+    eventually("the lock is free", || {
+        let detail = world.owner.detail(&workspace);
+        detail["lock"].is_null().then_some(())
+    });
+    assert!(world.owner.detail(&workspace)["state"].is_null());
+    let next = world
+        .owner
+        .start(&workspace, "plan_and_apply", &[("main.tf", main)]);
+    let asked = world.owner.wait_status(&next, "awaiting_approval");
+    assert_eq!(asked["plan"]["result"]["counts"]["create"], 1, "{asked:#}");
 }
 
 #[test]

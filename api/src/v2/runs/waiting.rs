@@ -101,8 +101,9 @@ fn doing(holding: &RunReview) -> String {
         Status::OverrideRequired => format!("which awaits a policy override since {since}"),
         Status::RecoveryRequired => {
             format!(
-                "which is in doubt since {since} and keeps the workspace locked: this release has no \
-                 command to resolve it"
+                "which is in doubt since {since} and keeps the workspace locked until an owner resolves it: \
+                 GET /v1/runs/{}/recovery says how",
+                holding.run
             )
         }
         Status::Planning | Status::Planned | Status::PolicyChecking => {

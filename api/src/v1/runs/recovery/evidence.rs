@@ -227,9 +227,9 @@ impl Choice {
     ) -> Result<Self, ApiError> {
         let refused_with = match answer.map_err(ApiError::from) {
             Ok(()) => None,
-            Err(
-                refusal @ (ApiError::Run(_) | ApiError::Workspace(_) | ApiError::Recovery(_)),
-            ) => Some(refusal.code().to_owned()),
+            Err(refusal @ (ApiError::Run(_) | ApiError::Workspace(_) | ApiError::Recovery(_))) => {
+                Some(refusal.code().to_owned())
+            }
             Err(failure) => return Err(failure),
         };
         Ok(Self {
