@@ -65,6 +65,9 @@ permissions! {
     OrgRead = "org:read",
     /// Administer the organization: members, roles, tokens of others.
     OrgAdmin = "org:admin",
+    /// Read the whole history of the organization, everybody's and everything's. A permission of its
+    /// own, so that somebody may look without being able to change anything.
+    AuditRead = "audit:read",
 }
 
 impl fmt::Display for Permission {
@@ -128,7 +131,9 @@ impl Role {
             | Permission::ArtifactReadSensitive
             | Permission::StateRecover
             | Permission::ProjectWrite
-            | Permission::OrgAdmin => matches!(self, Self::Owner),
+            | Permission::OrgAdmin
+            // It tells of members, roles and tokens, which only an owner may list.
+            | Permission::AuditRead => matches!(self, Self::Owner),
             // State is written by an applying run alone (S-STA-1).
             Permission::StateWrite => false,
         }

@@ -15,6 +15,7 @@ mod rebuild;
 mod recorded;
 pub mod run_inventory;
 pub mod run_review;
+mod sealed;
 mod target;
 mod views;
 mod waiter;
@@ -28,7 +29,7 @@ pub use recorded::Recorded;
 pub use run_inventory::{
     InventoryFilter, InventoryPage, InventoryRow, UNFINISHED_MAX, UnfinishedRun,
 };
-pub use run_review::RunReview;
+pub use run_review::{AsOf, Comparison, Difference, Replay, RunReview, replay};
 pub use views::{CursorKey, PAGE_ROWS_MAX, Views};
 pub use waiter::{READ_YOUR_WRITES_LIMIT, ViewWaiter, Waited};
 pub use workspace_status::{QueuePlace, WorkspaceStatus};

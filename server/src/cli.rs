@@ -39,6 +39,9 @@ pub enum Command {
     /// Work on the read models.
     #[command(subcommand)]
     Projections(Projections),
+    /// Check the history: that it is what was written, and that a run's review follows from it.
+    #[command(subcommand)]
+    Audit(crate::audit::Audit),
     /// Set up what only somebody at the machine may: the first organization and its owner, runners.
     #[command(subcommand)]
     Admin(Admin),

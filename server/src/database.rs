@@ -97,6 +97,11 @@ impl Database {
         Ok(pool::open(&self.url, DbRole::Projector)?)
     }
 
+    /// Connections that only read, for looking into the history.
+    pub fn auditor(&self) -> Result<PgPool, Failure> {
+        Ok(pool::open(&self.url, DbRole::Auditor)?)
+    }
+
     /// Connections of the schema's owner, for rebuilding.
     pub fn owner(&self) -> Result<PgPool, Failure> {
         Ok(pool::open(&self.owner_url, DbRole::Owner)?)

@@ -1,6 +1,7 @@
 //! The binary: reads settings, puts the rooms together, and has no logic worth a unit test.
 
 mod admin;
+mod audit;
 mod bench;
 mod cli;
 mod database;
@@ -63,6 +64,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             Command::Runner => runner::alone(settings).await,
             Command::Migrate => database::migrate_only(&settings).await,
             Command::Projections(cli::Projections::Rebuild) => rebuild::rebuild(&settings).await,
+            Command::Audit(command) => audit::run(&settings, command).await,
             Command::Admin(command) => admin::run(&settings, command).await,
             Command::Bench(command) => bench::bench(command).await,
             Command::Openapi | Command::Settings => Ok(()),

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Failure;
+use crate::audit::Keeper;
 use crate::database::Database;
 use crate::settings::Settings;
 
@@ -58,6 +59,7 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     );
     tasks.spawn(Projector::new(projector_pool.clone(), nudges.clone()).run(background.clone()));
     tasks.spawn(Engine::new(store.clone(), nudges.clone()).run(background.clone()));
+    keep_heads(&settings, &store, &tasks, &background);
     tasks.spawn(sweep_objects(store.clone(), background.clone()));
     let (http, http_stop) = serve_http(listener, app(&settings, &store, nudges)?, metrics);
     let runner_stop = CancellationToken::new();
@@ -93,6 +95,25 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     database.close().await?;
     tracing::info!("Stopped");
     ended
+}
+
+/// Signs where audits end. Without it everything else works, so a file that cannot be continued is an
+/// alarm and no reason to stand still.
+fn keep_heads(settings: &Settings, store: &Store, tasks: &TaskTracker, stop: &CancellationToken) {
+    match Keeper::open(&settings.data_dir, store.pool.clone()) {
+        Ok(keeper) => {
+            tasks.spawn(keeper.run(stop.clone()));
+        }
+        Err(error) => {
+            let cause = error.source().map(ToString::to_string);
+            tracing::error!(
+                error = %error,
+                error.cause = cause,
+                alarm = "audit_heads_unkept",
+                "Heads of the audit are not signed"
+            );
+        }
+    }
 }
 
 /// Removes what an upload left behind when its process died between the object and its record.

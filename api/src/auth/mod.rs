@@ -9,9 +9,9 @@ mod scopes;
 pub use denied::Denied;
 pub use guard::{NoQuery, Person, Proven};
 pub use permissions::{
-    ArtifactRead, ArtifactReadSensitive, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft, ProjectRead,
-    ProjectWrite, Requires, RunApprove, RunCancel, RunCreate, RunRead, RunRecover, StateRead,
-    StateRecover, StateWrite, VariableRead, VariableWrite, WorkspaceLock, WorkspaceRead,
+    ArtifactRead, ArtifactReadSensitive, AuditRead, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft,
+    ProjectRead, ProjectWrite, Requires, RunApprove, RunCancel, RunCreate, RunRead, RunRecover,
+    StateRead, StateRecover, StateWrite, VariableRead, VariableWrite, WorkspaceLock, WorkspaceRead,
     WorkspaceWrite,
 };
 pub use scopes::{InConfiguration, InOrganization, InProject, InRun, InWorkspace, Tenant};

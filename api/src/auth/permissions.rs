@@ -47,6 +47,7 @@ markers!(
     ProjectWrite,
     OrgRead,
     OrgAdmin,
+    AuditRead,
 );
 
 /// Asks for `P` of a person, or for the token of a run whose phase needs `P`.
@@ -80,6 +81,7 @@ pub(super) fn run_grants(run: &RunPrincipal, permission: Permission) -> bool {
         | Permission::VariableRead
         | Permission::VariableWrite
         | Permission::ProjectWrite
-        | Permission::OrgAdmin => false,
+        | Permission::OrgAdmin
+        | Permission::AuditRead => false,
     }
 }

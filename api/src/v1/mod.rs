@@ -2,6 +2,7 @@
 //! around what is not.
 
 mod answer;
+mod audit;
 mod body;
 mod configurations;
 mod grants;
@@ -64,6 +65,7 @@ fn repeatable() -> OpenApiRouter<App> {
         .merge(configurations::router())
         .merge(runs::router())
         .merge(logs::router())
+        .merge(audit::router())
 }
 
 /// Why a person decides so.

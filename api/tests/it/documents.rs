@@ -80,6 +80,7 @@ async fn every_operation_answers_as_the_document_says(pool: PgPool) {
     decisions(&mut walk).await;
     ends(&mut walk).await;
     proofs(&mut walk).await;
+    history(&mut walk).await;
     let mut all = BTreeSet::new();
     for (path, methods) in walk.document["paths"].as_object().unwrap() {
         all.extend(
@@ -111,6 +112,21 @@ async fn proofs(walk: &mut Walk<'_>) {
         assert!(content["application/octet-stream"].is_object(), "{content}");
         walk.seen.insert(format!("POST {path}"));
     }
+}
+
+async fn history(walk: &mut Walk<'_>) {
+    const EVENTS: &str = "/v1/organizations/{organization}/audit-events";
+    let entries = walk.step("GET", EVENTS, &["acme"], json!({})).await;
+    assert!(!entries.as_array().unwrap().is_empty());
+    // Lines, which no schema describes.
+    let export = format!("{EVENTS}/export");
+    let path = fill(&export, &["acme"]);
+    let answer = walk.world.send("GET", &path, &json!({})).await;
+    let described = &walk.document["paths"][&export]["get"]["responses"]["200"]["content"];
+    let content_type = answer.headers["content-type"].to_str().unwrap();
+    assert_eq!(answer.status, 200);
+    assert!(described[content_type].is_object(), "{described}");
+    walk.seen.insert(format!("GET {export}"));
 }
 
 async fn administration(walk: &mut Walk<'_>) {

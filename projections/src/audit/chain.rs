@@ -13,8 +13,7 @@
 //! Changing anything here needs a new version and a rebuild, and breaks every head kept outside.
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
-use stackship_domain::Sha256Digest;
+use stackship_domain::{Sha256Digest, Timestamp};
 use stackship_store::log::LoggedEvent;
 
 /// Which layout is hashed.
@@ -22,32 +21,94 @@ pub const CHAIN_VERSION: &str = "stackship.audit/v1";
 /// What the first entry of an organization is chained to.
 pub const CHAIN_START: Sha256Digest = Sha256Digest::from_bytes([0; 32]);
 
+/// What of an event is hashed beside its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns<'a> {
+    /// The tenant.
+    pub organization: &'a str,
+    /// `run`, `workspace` or `fact`.
+    pub aggregate_type: &'a str,
+    /// Whose event it is.
+    pub aggregate_id: &'a str,
+    /// Its number within the aggregate.
+    pub sequence: i64,
+    /// Its name.
+    pub event_type: &'a str,
+    /// Version of its stored shape.
+    pub event_version: &'a str,
+    /// Who caused it.
+    pub actor: &'a str,
+    /// The request that led to it.
+    pub request_id: &'a str,
+    /// The command that led to it.
+    pub command_id: &'a str,
+    /// When it was written.
+    pub recorded_at: Timestamp,
+}
+
+impl<'a> From<&'a LoggedEvent> for Columns<'a> {
+    fn from(event: &'a LoggedEvent) -> Self {
+        Self {
+            organization: &event.organization_id,
+            aggregate_type: &event.aggregate_type,
+            aggregate_id: &event.aggregate_id,
+            sequence: event.sequence,
+            event_type: &event.event_type,
+            event_version: &event.event_version,
+            actor: &event.actor,
+            request_id: &event.request_id,
+            command_id: &event.command_id,
+            recorded_at: event.recorded_at,
+        }
+    }
+}
+
 /// The hash of the entry with this number, chained to the hash before it.
 pub fn link(previous: Sha256Digest, number: i64, event: &LoggedEvent) -> Sha256Digest {
-    let mut bytes = Vec::new();
-    text(CHAIN_VERSION, &mut bytes);
-    bytes.extend(previous.as_bytes());
-    bytes.extend(number.to_be_bytes());
-    for column in [
-        &event.organization_id,
-        &event.aggregate_type,
-        &event.aggregate_id,
-    ] {
-        text(column, &mut bytes);
+    Linker::default().link(previous, number, &event.into(), &event.stored_payload)
+}
+
+/// Computes many hashes in the room of one.
+#[derive(Debug, Default)]
+pub struct Linker {
+    bytes: Vec<u8>,
+}
+
+impl Linker {
+    /// The hash of the entry with this number, chained to the hash before it.
+    pub fn link(
+        &mut self,
+        previous: Sha256Digest,
+        number: i64,
+        columns: &Columns<'_>,
+        stored_payload: &Value,
+    ) -> Sha256Digest {
+        let bytes = &mut self.bytes;
+        bytes.clear();
+        text(CHAIN_VERSION, bytes);
+        bytes.extend(previous.as_bytes());
+        bytes.extend(number.to_be_bytes());
+        for column in [
+            columns.organization,
+            columns.aggregate_type,
+            columns.aggregate_id,
+        ] {
+            text(column, bytes);
+        }
+        bytes.extend(columns.sequence.to_be_bytes());
+        for column in [
+            columns.event_type,
+            columns.event_version,
+            columns.actor,
+            columns.request_id,
+            columns.command_id,
+        ] {
+            text(column, bytes);
+        }
+        bytes.extend(columns.recorded_at.as_microsecond().to_be_bytes());
+        json(stored_payload, bytes);
+        Sha256Digest::of(bytes)
     }
-    bytes.extend(event.sequence.to_be_bytes());
-    for column in [
-        &event.event_type,
-        &event.event_version,
-        &event.actor,
-        &event.request_id,
-        &event.command_id,
-    ] {
-        text(column, &mut bytes);
-    }
-    bytes.extend(event.recorded_at.as_microsecond().to_be_bytes());
-    json(&event.stored_payload, &mut bytes);
-    Sha256Digest::from_bytes(Sha256::digest(&bytes).into())
 }
 
 fn length(items: usize, out: &mut Vec<u8>) {

@@ -1,4 +1,5 @@
-//! The tables of the audit. Written by the projector alone, in the order of the feed.
+//! The tables of the audit. Written by the projector alone, in the order of the feed, after the runs of
+//! the same batch: what an entry is about is looked up there.
 
 use std::collections::BTreeMap;
 
@@ -89,6 +90,10 @@ async fn insert(
             .collect::<Vec<_>>()
     };
     let numbers = |pick: fn(&Entry<'_>) -> i64| entries.iter().map(pick).collect::<Vec<_>>();
+    let abouts = |pick: fn(&LoggedEvent) -> Option<&str>| {
+        let picked = entries.iter().map(|entry| pick(entry.event));
+        picked.map(|id| id.map(str::to_owned)).collect::<Vec<_>>()
+    };
     let hashes: Vec<&[u8]> = entries
         .iter()
         .map(|entry| entry.at.hash.as_bytes().as_slice())
@@ -99,13 +104,16 @@ async fn insert(
         .collect();
     sqlx::query(&target.sql(
         "insert into {view}.audit_entries (organization_id, number, aggregate_type, aggregate_id, sequence, \
-             event_type, event_version, actor, request_id, command_id, recorded_at, global_position, hash) \
-         select organization_id, number, aggregate_type, aggregate_id, sequence, event_type, event_version, actor, \
-             request_id, command_id, recorded_at::timestamptz, global_position, hash \
+             event_type, event_version, actor, request_id, command_id, recorded_at, global_position, hash, run_id, \
+             workspace_id) \
+         select new.organization_id, number, aggregate_type, aggregate_id, sequence, event_type, event_version, actor, \
+             request_id, command_id, recorded_at::timestamptz, global_position, hash, new.run_id, \
+             coalesce(new.workspace_id, run.workspace_id) \
          from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], \
-             $8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bytea[]) \
+             $8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bytea[], $14::text[], $15::text[]) \
              as new (organization_id, number, aggregate_type, aggregate_id, sequence, event_type, event_version, \
-                 actor, request_id, command_id, recorded_at, global_position, hash)",
+                 actor, request_id, command_id, recorded_at, global_position, hash, run_id, workspace_id) \
+         left join {view}.run_inventory as run on run.run_id = new.run_id",
     ))
     .bind(texts(|event| &event.organization_id))
     .bind(numbers(|entry| entry.at.number))
@@ -120,9 +128,32 @@ async fn insert(
     .bind(times)
     .bind(numbers(|entry| entry.event.at.position))
     .bind(hashes)
+    .bind(abouts(about_run))
+    .bind(abouts(about_workspace))
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// The run that an event is about. Whatever it names, it is only looked for, never trusted.
+fn about_run(event: &LoggedEvent) -> Option<&str> {
+    match event.aggregate_type.as_str() {
+        "run" => Some(&event.aggregate_id),
+        _ => event.payload.get("run")?.as_str(),
+    }
+}
+
+/// The workspace that an event names; that of a run is known by its inventory.
+fn about_workspace(event: &LoggedEvent) -> Option<&str> {
+    match event.aggregate_type.as_str() {
+        "workspace" => Some(&event.aggregate_id),
+        "fact" => {
+            let named = event.payload.get("workspace");
+            let named = named.or_else(|| event.payload.pointer("/scope/workspace"));
+            named?.as_str()
+        }
+        _ => None,
+    }
 }
 
 async fn write_heads(

@@ -1,23 +1,18 @@
 //! The place where the next page begins, in a form that only this installation can make: a cursor
 //! that was changed, guessed, or made for another list does not verify (S-INV-1).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 use stackship_domain::Timestamp;
 use stackship_domain::ids::{Id as _, OrganizationId, RunId};
 
 use super::{InventoryFilter, InventoryRow};
-use crate::{CursorKey, PageError};
+use crate::{CursorKey, PageError, sealed};
 
 /// Raised when the layout or the sort key changes.
 const VERSION: u8 = 1;
 const ID_BYTES: usize = 16;
 const FILTER_BYTES: usize = 16;
 const TIME_BYTES: usize = 8;
-/// How much of the HMAC a cursor carries.
-const TAG_BYTES: usize = 16;
 const BODY_BYTES: usize = 1 + ID_BYTES + FILTER_BYTES + TIME_BYTES + ID_BYTES;
 
 /// The last row of the page before.
@@ -49,9 +44,7 @@ impl List<'_> {
         let mut bytes = self.header();
         bytes.extend(cursor.created_at.as_microsecond().to_be_bytes());
         bytes.extend(cursor.run.uuid().into_bytes());
-        let tag = self.mac(&bytes).finalize().into_bytes();
-        bytes.extend(&tag[..TAG_BYTES]);
-        URL_SAFE_NO_PAD.encode(bytes)
+        sealed::seal(self.key, bytes)
     }
 
     pub(super) fn open(&self, text: &str) -> Result<Cursor, PageError> {
@@ -59,12 +52,7 @@ impl List<'_> {
     }
 
     fn verified(&self, text: &str) -> Option<Cursor> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (body, tag) = bytes.split_at_checked(BODY_BYTES)?;
-        if tag.len() != TAG_BYTES {
-            return None;
-        }
-        self.mac(body).verify_truncated_left(tag).ok()?;
+        let body = sealed::open(self.key, text, BODY_BYTES)?;
         let position = body.strip_prefix(self.header().as_slice())?;
         let (time, run) = position.split_at_checked(TIME_BYTES)?;
         let microseconds = i64::from_be_bytes(time.try_into().ok()?);
@@ -76,7 +64,7 @@ impl List<'_> {
 
     /// What is the same for every cursor of this list.
     fn header(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(BODY_BYTES + TAG_BYTES);
+        let mut bytes = Vec::with_capacity(BODY_BYTES);
         bytes.push(VERSION);
         bytes.extend(self.organization.uuid().into_bytes());
         bytes.extend(&self.filter_digest()[..FILTER_BYTES]);
@@ -91,12 +79,5 @@ impl List<'_> {
             .map_or(String::new(), |workspace| workspace.to_string());
         // Neither part can hold the separator.
         Sha256::digest(format!("{status}\n{workspace}")).into()
-    }
-
-    fn mac(&self, body: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.key.as_bytes())
-            .expect("HMAC takes a key of any length");
-        mac.update(body);
-        mac
     }
 }

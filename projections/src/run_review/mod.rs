@@ -6,6 +6,7 @@
 
 mod end;
 mod fold;
+mod replay;
 mod table;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use stackship_domain::run::{
 };
 use stackship_domain::{Actor, Fence, Sha256Digest, Timestamp};
 
+pub use replay::{AsOf, Comparison, Difference, Replay, replay};
 pub(crate) use table::{load, upsert};
 
 /// A run as its events tell it.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use stackship_domain::Sha256Digest;
 use stackship_domain::run::samples;
-use stackship_projections::audit::{CHAIN_START, link};
+use stackship_projections::audit::{AuditFilter, CHAIN_START, link};
 use stackship_projections::{BATCH_EVENTS_LIVE, PAGE_ROWS_MAX};
 use stackship_store::log::{FeedPosition, LoggedEvent, UnknownVersion, feed_read_as};
 
@@ -129,10 +129,15 @@ async fn a_release_that_reads_events_in_a_new_shape_finds_the_same_chain(pool: P
     world.settle().await;
     let page = world
         .views
-        .audit_page(tenant.organization, None, PAGE_ROWS_MAX)
+        .audit_page(
+            tenant.organization,
+            &AuditFilter::default(),
+            None,
+            PAGE_ROWS_MAX,
+        )
         .await
         .unwrap();
-    assert!(page.next_before.is_none(), "the test reads one page only");
+    assert!(page.next_cursor.is_none(), "the test reads one page only");
     let entries = page.entries.iter().rev();
 
     let mut connection = world.owner.acquire().await.unwrap();
@@ -171,11 +176,16 @@ async fn an_organizations_audit_is_dense_and_read_newest_first(pool: PgPool) {
     world.settle().await;
 
     let mut numbers = Vec::new();
-    let mut before = None;
+    let mut cursor: Option<String> = None;
     loop {
         let page = world
             .views
-            .audit_page(tenant.organization, before, 4)
+            .audit_page(
+                tenant.organization,
+                &AuditFilter::default(),
+                cursor.as_deref(),
+                4,
+            )
             .await
             .unwrap();
         assert!(
@@ -184,8 +194,8 @@ async fn an_organizations_audit_is_dense_and_read_newest_first(pool: PgPool) {
                 .all(|entry| entry.organization == tenant.organization)
         );
         numbers.extend(page.entries.iter().map(|entry| entry.number));
-        match page.next_before {
-            Some(next) => before = Some(next),
+        match page.next_cursor {
+            Some(next) => cursor = Some(next),
             None => break,
         }
     }

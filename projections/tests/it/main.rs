@@ -5,9 +5,11 @@
 )]
 
 mod audit;
+mod audit_verify;
 mod exactly_once;
 mod inventory;
 mod rebuild;
+mod replay;
 mod review;
 mod rights;
 mod waiting;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 use stackship_domain::run::RunKind;
+use stackship_projections::audit::AuditFilter;
 use stackship_projections::{ViewWaiter, Waited};
 use stackship_store::log::{FeedPosition, feed_safe_end};
 use tokio_util::sync::CancellationToken;
@@ -102,7 +103,7 @@ async fn a_fact_is_waited_for_by_its_place_in_the_feed(pool: PgPool) {
     assert_eq!(waited, Waited::Caught);
     let entry = &world
         .views
-        .audit_page(tenant.organization, None, 1)
+        .audit_page(tenant.organization, &AuditFilter::default(), None, 1)
         .await
         .unwrap()
         .entries[0];

@@ -4,6 +4,7 @@ use sqlx::PgPool;
 use stackship_domain::run::RunKind;
 use stackship_domain::workspace::{Command, Event, Holder, StateHead, UnlockCause, Workspace};
 use stackship_domain::{Actor, Fence, Sha256Digest, run::samples};
+use stackship_projections::audit::AuditFilter;
 use stackship_projections::{InventoryFilter, QueuePlace, Recorded, WorkspaceStatus};
 use stackship_store::clock;
 
@@ -194,7 +195,9 @@ async fn nothing_of_another_tenant_is_answered(pool: PgPool) {
             .await
             .unwrap();
         assert_eq!(!page.rows.is_empty(), visible);
-        let audit = views.audit_page(organization, None, 10).await.unwrap();
+        let every = AuditFilter::default();
+        let audit = views.audit_page(organization, &every, None, 10);
+        let audit = audit.await.unwrap();
         assert_eq!(!audit.entries.is_empty(), visible);
     }
 }

@@ -35,6 +35,30 @@ pub fn seconds(name: &'static str, samples: &[Duration], baseline: Option<&[Dura
     }
 }
 
+/// How many of `count` things a second, by the median of the times that all of them took, beside the
+/// same for `baseline`.
+pub fn rate(
+    name: &'static str,
+    count: u32,
+    samples: &[Duration],
+    baseline: Option<&[Duration]>,
+) -> Figure {
+    let per_second = |seconds: f64| f64::from(count) / seconds.max(f64::EPSILON);
+    let sorted = sorted(samples);
+    let value = per_second(median(&sorted));
+    let baseline = baseline.map(|samples| per_second(median(&self::sorted(samples))));
+    Figure {
+        name,
+        value,
+        unit: "/s",
+        baseline,
+        ratio: baseline.map(|base| value / base),
+        n: sorted.len(),
+        min: sorted.last().copied().map(per_second).unwrap_or_default(),
+        max: sorted.first().copied().map(per_second).unwrap_or_default(),
+    }
+}
+
 fn sorted(samples: &[Duration]) -> Vec<f64> {
     let mut seconds: Vec<f64> = samples.iter().map(Duration::as_secs_f64).collect();
     seconds.sort_by(f64::total_cmp);
@@ -84,6 +108,15 @@ pub fn print_table(figures: &[Figure]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_the_inverse_of_its_time() {
+        let samples = [4, 1, 2].map(Duration::from_secs);
+        let figure = rate("x", 8, &samples, Some(&[Duration::from_secs(1)]));
+        assert!((figure.value - 4.0).abs() < 1e-9);
+        assert!((figure.ratio.unwrap() - 0.5).abs() < 1e-9);
+        assert!((figure.min - 2.0).abs() < 1e-9 && (figure.max - 8.0).abs() < 1e-9);
+    }
 
     #[test]
     fn the_median_of_an_even_number_is_the_middle_of_the_two() {

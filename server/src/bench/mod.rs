@@ -1,12 +1,13 @@
 //! `stackship bench`: what the product costs, as a ratio to the same work done bare in the same run.
 
+mod audit;
 mod bare;
 mod figures;
 mod product;
 mod run;
 mod terminal;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -21,6 +22,9 @@ pub enum Benchmark {
     /// The same run as `tofu apply` in a pseudo-terminal, answered at once, above what the CLI itself
     /// waits.
     Terminal,
+    /// Verification of an audit of 200,000 entries, against one SHA-256 over the same bytes. Measure a
+    /// release build.
+    Audit,
 }
 
 /// How to measure.
@@ -34,15 +38,24 @@ pub struct Bench {
     /// Print one JSON object a figure instead of a table.
     #[arg(long)]
     pub json: bool,
-    /// Directory with verified OpenTofu releases (VERSION/tofu).
-    #[arg(long, env = "STACKSHIP_TOFU__MIRROR", value_name = "DIR")]
-    pub mirror: PathBuf,
+    /// Directory with verified OpenTofu releases (VERSION/tofu), for what runs OpenTofu.
+    #[arg(long, env = "STACKSHIP_TOFU__MIRROR", value_name = "DIR",
+        required_if_eq_any([("name", "run"), ("name", "terminal")]))]
+    pub mirror: Option<PathBuf>,
 }
 
-/// The OpenTofu that both sides run.
-fn tofu(bench: &Bench) -> PathBuf {
-    let version = crate::settings::Settings::default().default_tofu_version;
-    bench.mirror.join(version).join("tofu")
+impl Bench {
+    /// Where OpenTofu releases are.
+    fn mirror(&self) -> Result<&Path, Failure> {
+        let missing = "--mirror: this measurement runs OpenTofu and needs its releases";
+        self.mirror.as_deref().ok_or_else(|| missing.into())
+    }
+
+    /// The OpenTofu that both sides run.
+    fn tofu(&self) -> Result<PathBuf, Failure> {
+        let version = crate::settings::Settings::default().default_tofu_version;
+        Ok(self.mirror()?.join(version).join("tofu"))
+    }
 }
 
 /// Measures and prints.
@@ -50,6 +63,7 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
     let figures = match command.name {
         Benchmark::Run => run::measure(&command).await?,
         Benchmark::Terminal => terminal::measure(&command).await?,
+        Benchmark::Audit => audit::measure(&command)?,
     };
     if command.json {
         figures::print_json(&figures);

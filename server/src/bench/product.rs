@@ -64,7 +64,10 @@ impl Product {
             ),
             ("STACKSHIP_LISTEN", format!("127.0.0.1:{port}")),
             ("STACKSHIP_HOSTNAME", HOSTNAME.to_owned()),
-            ("STACKSHIP_TOFU__MIRROR", bench.mirror.display().to_string()),
+            (
+                "STACKSHIP_TOFU__MIRROR",
+                bench.mirror()?.display().to_string(),
+            ),
             ("STACKSHIP_LOG_FILTER", log_filter()),
             ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
         ];

@@ -9,7 +9,7 @@ use crate::Failure;
 
 /// Measures pairs, one after the other, so that both sides see the same machine.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
-    let tofu = super::tofu(bench);
+    let tofu = bench.tofu()?;
     let product = Product::start(bench).await?;
     // One of each first: caches and connection pools are warm in every measured pair.
     let warm = product.workspace(0).await?;

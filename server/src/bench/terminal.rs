@@ -30,7 +30,7 @@ const COMMAND_LIMIT: Duration = Duration::from_mins(2);
 
 /// Measures pairs, one after the other, so that both sides see the same machine.
 pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
-    let tofu = super::tofu(bench);
+    let tofu = bench.tofu()?;
     let product = Product::start(bench).await?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     // The first is not counted: caches and connection pools are warm in every measured pair.

@@ -89,6 +89,29 @@ pub async fn feed_read_as(
     rows.iter().map(|row| event(row, upcast)).collect()
 }
 
+/// The next events of one aggregate after event `after`, at most `limit`, in their order.
+pub async fn stream_read(
+    connection: &mut PgConnection,
+    (aggregate_type, aggregate_id): (&str, &str),
+    after: i64,
+    limit: i64,
+) -> Result<Vec<LoggedEvent>, StoreError> {
+    let rows = sqlx::query(
+        "select epoch, (transaction_id::text)::bigint as transaction, global_position, aggregate_type, aggregate_id, \
+                sequence, event_type, event_version, payload, organization_id, metadata ->> 'actor' as actor, \
+                metadata ->> 'request_id' as request_id, command_id, recorded_at \
+         from log.events where aggregate_type = $1 and aggregate_id = $2 and sequence > $3 \
+         order by sequence limit $4",
+    )
+    .bind(aggregate_type)
+    .bind(aggregate_id)
+    .bind(after)
+    .bind(limit)
+    .fetch_all(connection)
+    .await?;
+    rows.iter().map(|row| event(row, super::upcast)).collect()
+}
+
 /// The last event that is safe to read now; the start of the feed when there is none. A reader that
 /// has passed it has seen everything that was committed when this was asked, except what older
 /// transactions still hold back.

@@ -19,6 +19,12 @@ pub(super) struct Keys {
     pub older: Vec<Zeroizing<[u8; 32]>>,
 }
 
+/// The secret bytes of a key file that is used for something else than objects: those of its first
+/// line. A file that is not there is made.
+pub fn secret_load_or_create(path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyError> {
+    load_or_create(path).map(|keys| keys.current)
+}
+
 pub(super) fn load_or_create(path: &Path) -> Result<Keys, KeyError> {
     let failed = |source| KeyError::File {
         path: path.to_owned(),

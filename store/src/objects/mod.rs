@@ -24,6 +24,7 @@ use stackship_domain::ids::{ObjectId, OrganizationId, WorkspaceId};
 use stackship_domain::{Sha256Digest, Timestamp};
 
 pub use error::{Corruption, ObjectError};
+pub use key_file::secret_load_or_create;
 pub use keys::{KeyError, KeyRing, Sealed};
 pub use read::ObjectReader;
 pub use sweep::ORPHAN_AGE;

@@ -79,6 +79,8 @@ table! {
     GET "/v1/organizations/{organization}/tokens" => Member,
     POST "/v1/organizations/{organization}/tokens" => Member,
     DELETE "/v1/organizations/{organization}/tokens/{token}" => May(P::OrgAdmin, P::OrgRead),
+    GET "/v1/organizations/{organization}/audit-events" => May(P::AuditRead, P::OrgRead),
+    GET "/v1/organizations/{organization}/audit-events/export" => May(P::AuditRead, P::OrgRead),
     POST "/v1/workspaces/{workspace}/configuration-versions" => May(P::RunCreate, P::WorkspaceRead),
     GET "/v1/configuration-versions/{configuration}" => May(P::RunRead, P::RunRead),
     PUT "/v1/configuration-versions/{configuration}/content" => May(P::RunCreate, P::RunRead),
