@@ -108,8 +108,8 @@ async fn proofs(walk: &mut Walk<'_>) {
     walk.step("PUT", "/v1/user/password", &[], change).await;
     // Bytes, which no schema describes; that they come is among the promises of what is guarded.
     for path in ["/v1/runs/{run}/raw-plan", "/v1/runs/{run}/emergency-state"] {
-        let content = &walk.document["paths"][path]["post"]["responses"]["200"]["content"];
-        assert!(content["application/octet-stream"].is_object(), "{content}");
+        let answers = &walk.document["paths"][path]["post"]["responses"]["200"]["content"];
+        assert!(answers["application/octet-stream"].is_object(), "{answers}");
         walk.seen.insert(format!("POST {path}"));
     }
 }
