@@ -11,6 +11,7 @@ use stackship_store::states::{self, NewState, StateVersionRow};
 use stackship_workflow::decisions;
 use stackship_workflow::leasing::Leased;
 
+use crate::documents::assert_described;
 use crate::http::Answer;
 use crate::v2::world::Served;
 use crate::world::{origin, until};
@@ -69,13 +70,19 @@ impl Doubtful {
 
     pub async fn evidence(&self, world: &Served) -> Value {
         let path = format!("/v1/runs/{}/recovery", self.run);
-        world.send("GET", &path, &Value::Null).await.data(200)
+        let answer = world.send("GET", &path, &Value::Null).await;
+        assert_described("GET", "/v1/runs/{run}/recovery", &answer);
+        answer.data(200)
     }
 
     pub async fn decide(&self, world: &Served, choice: &str, reason: &str) -> Answer {
-        world
-            .send("POST", &self.path(choice), &json!({"reason": reason}))
-            .await
+        let body = json!({"reason": reason});
+        let answer = world.send("POST", &self.path(choice), &body).await;
+        if answer.status.is_success() {
+            let template = format!("/v1/runs/{{run}}/recovery/{choice}");
+            assert_described("POST", &template, &answer);
+        }
+        answer
     }
 
     pub async fn status(&self, world: &Served) -> Status {
