@@ -6,9 +6,7 @@
 //! [`crate::advance`], after the end, as for every run.
 
 use stackship_domain::ids::{OrganizationId, RunId, WorkspaceId};
-use stackship_domain::run::{
-    self, Ending, Publication, RecoveryResolution, Run, StagedState, Standing,
-};
+use stackship_domain::run::{self, Ending, RecoveryResolution, Run, Standing};
 use stackship_domain::{Actor, workspace};
 use stackship_store::log::{CommandError, Committed, Context};
 use stackship_store::recoveries;
@@ -173,9 +171,9 @@ async fn prepare_adoption(
                 run,
                 fence: hold.fence().ok_or(run::Refusal::LockNotHeld)?,
                 predecessor: evidence.predecessor.clone(),
-                state: head(staged),
+                state: staged.into(),
             };
-            (publication(staged), Some((facts.workspace, publish)))
+            (staged.publication(), Some((facts.workspace, publish)))
         }
         Standing::Ended(Ending::Recovered {
             resolution: RecoveryResolution::AdoptEmergencyState { publication },
@@ -237,21 +235,4 @@ fn wrong_status(standing: &Standing) -> RecoveryError {
     let status = standing.status();
     let command = "resolve_recovery";
     run::Refusal::WrongStatus { command, status }.into()
-}
-
-fn head(staged: &StagedState) -> workspace::StateHead {
-    workspace::StateHead {
-        version: staged.version,
-        serial: staged.serial,
-        lineage: staged.lineage.clone(),
-        digest: staged.digest,
-    }
-}
-
-const fn publication(staged: &StagedState) -> Publication {
-    Publication {
-        version: staged.version,
-        serial: staged.serial,
-        digest: staged.digest,
-    }
 }

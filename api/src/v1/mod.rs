@@ -35,6 +35,9 @@ pub const UNDESCRIBED_ROUTES: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
 
 /// The longest reason that a person gives for a decision, in characters.
 const REASON_CHARS_MAX: usize = 1_000;
+/// The shortest reason where one must be given, in characters: somebody will read it when things went
+/// wrong, and a word is none.
+const GIVEN_REASON_CHARS_MIN: usize = 10;
 
 pub(crate) fn router(app: App) -> Router<App> {
     Router::from(repeatable())

@@ -161,6 +161,17 @@ pub struct StagedState {
     pub digest: Sha256Digest,
 }
 
+impl StagedState {
+    /// What a run records once this state is published.
+    pub const fn publication(&self) -> Publication {
+        Publication {
+            version: self.version,
+            serial: self.serial,
+            digest: self.digest,
+        }
+    }
+}
+
 closed_set! {
     /// Why nobody can say what an apply did.
     DoubtReason {

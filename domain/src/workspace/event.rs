@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{RunId, StateVersionId, UserId};
+use crate::run::StagedState;
 use crate::{Fence, Sha256Digest};
 
 /// Who holds a workspace's lock.
@@ -32,6 +33,17 @@ pub struct StateHead {
     pub lineage: String,
     /// SHA-256 of its exact bytes.
     pub digest: Sha256Digest,
+}
+
+impl From<&StagedState> for StateHead {
+    fn from(staged: &StagedState) -> Self {
+        Self {
+            version: staged.version,
+            serial: staged.serial,
+            lineage: staged.lineage.clone(),
+            digest: staged.digest,
+        }
+    }
 }
 
 /// Why a lock was released.

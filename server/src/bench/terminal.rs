@@ -46,11 +46,10 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
         }
     }
     product.stop().await?;
-    let above = |waits: Duration| -> Vec<Duration> {
-        ours.iter()
-            .map(|whole| whole.saturating_sub(waits))
-            .collect()
-    };
+    let above: Vec<Duration> = ours
+        .iter()
+        .map(|whole| whole.saturating_sub(OWN_WAITS))
+        .collect();
     let extra: Vec<Duration> = ours
         .iter()
         .zip(&theirs)
@@ -62,11 +61,7 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
             &ours,
             Some(&theirs),
         ),
-        seconds(
-            "above the CLI's own waits of 2.5 s",
-            &above(OWN_WAITS),
-            Some(&theirs),
-        ),
+        seconds("above the CLI's own waits of 2.5 s", &above, Some(&theirs)),
         seconds("above its waits and bare tofu", &extra, None),
     ])
 }

@@ -14,6 +14,11 @@ use crate::columns::Columns;
 use crate::log::Context;
 use crate::{Store, StoreError, clock};
 
+const COLUMNS: &str = "user_id, login, display_name, kind, created_at, disabled_at";
+/// Whether a user belongs to the organization `$1`: made in it, or with a role in it.
+const IS_MEMBER: &str = "(created_in = $1 or exists (select from record.role_grants granted \
+     where granted.organization_id = $1 and granted.user_id = users.user_id))";
+
 /// Whether a user is a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserKind {
@@ -97,10 +102,9 @@ pub async fn create(
 
 /// The person who signs in with this.
 pub async fn by_login(pool: &PgPool, login: &str) -> Result<Option<User>, StoreError> {
-    let row = sqlx::query(
-        "select user_id, login, display_name, kind, created_at, disabled_at from record.users \
-         where login = $1 and created_in is null",
-    )
+    let row = sqlx::query(&format!(
+        "select {COLUMNS} from record.users where login = $1 and created_in is null"
+    ))
     .bind(login)
     .fetch_optional(pool)
     .await?;
@@ -109,9 +113,9 @@ pub async fn by_login(pool: &PgPool, login: &str) -> Result<Option<User>, StoreE
 
 /// The user with this id.
 pub async fn by_id(pool: &PgPool, id: UserId) -> Result<Option<User>, StoreError> {
-    let row = sqlx::query(
-        "select user_id, login, display_name, kind, created_at, disabled_at from record.users where user_id = $1",
-    )
+    let row = sqlx::query(&format!(
+        "select {COLUMNS} from record.users where user_id = $1"
+    ))
     .bind(id.to_string())
     .fetch_optional(pool)
     .await?;
@@ -154,12 +158,9 @@ pub async fn members(
     organization: OrganizationId,
     page: &Page,
 ) -> Result<Vec<User>, StoreError> {
-    let rows = sqlx::query(
-        "select user_id, login, display_name, kind, created_at, disabled_at from record.users \
-         where user_id > $2 and (created_in = $1 or exists ( \
-             select from record.role_grants granted where granted.organization_id = $1 and granted.user_id = users.user_id)) \
-         order by user_id limit $3",
-    )
+    let rows = sqlx::query(&format!(
+        "select {COLUMNS} from record.users where user_id > $2 and {IS_MEMBER} order by user_id limit $3"
+    ))
     .bind(organization.to_string())
     .bind(page.after())
     .bind(page.limit())
@@ -174,11 +175,9 @@ pub async fn member(
     organization: OrganizationId,
     id: UserId,
 ) -> Result<Option<User>, StoreError> {
-    let row = sqlx::query(
-        "select user_id, login, display_name, kind, created_at, disabled_at from record.users \
-         where user_id = $2 and (created_in = $1 or exists ( \
-             select from record.role_grants granted where granted.organization_id = $1 and granted.user_id = users.user_id))",
-    )
+    let row = sqlx::query(&format!(
+        "select {COLUMNS} from record.users where user_id = $2 and {IS_MEMBER}"
+    ))
     .bind(organization.to_string())
     .bind(id.to_string())
     .fetch_optional(pool)

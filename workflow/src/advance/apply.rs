@@ -2,8 +2,7 @@
 
 use stackship_domain::ids::AttemptId;
 use stackship_domain::run::{
-    ApplyReport, Command, Doubt, DoubtReason, LossReason, Phase, Predecessor, Publication,
-    StagedState,
+    ApplyReport, Command, Doubt, DoubtReason, LossReason, Phase, Predecessor, StagedState,
 };
 use stackship_domain::{Fence, Sha256Digest, workspace};
 use stackship_runner_protocol::PhaseResult;
@@ -100,17 +99,11 @@ async fn publish(
     predecessor: &Predecessor,
     staged: StagedState,
 ) -> Result<ApplyReport, StepError> {
-    let state = workspace::StateHead {
-        version: staged.version,
-        serial: staged.serial,
-        lineage: staged.lineage.clone(),
-        digest: staged.digest,
-    };
     let command = workspace::Command::PublishState {
         run: run.id,
         fence,
         predecessor: predecessor.clone(),
-        state,
+        state: (&staged).into(),
     };
     let context = system(run.facts.organization, run.id, "publish");
     let refusal = match run
@@ -120,11 +113,7 @@ async fn publish(
         .await
     {
         Ok(_) => {
-            let publication = Publication {
-                version: staged.version,
-                serial: staged.serial,
-                digest: staged.digest,
-            };
+            let publication = staged.publication();
             return Ok(ApplyReport::Published { publication });
         }
         Err(CommandError::Refused(refusal)) => refusal.to_string(),

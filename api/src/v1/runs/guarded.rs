@@ -23,12 +23,8 @@ use utoipa_axum::routes;
 use crate::artifacts::{self, Recorded};
 use crate::auth::{ArtifactReadSensitive, Denied, InRun, NoQuery, Proven, Requires, StateRecover};
 use crate::v1::body::{self, Body};
+use crate::v1::{GIVEN_REASON_CHARS_MIN, REASON_CHARS_MAX};
 use crate::{ApiError, App};
-
-/// The shortest reason, in characters; a word is none.
-const REASON_CHARS_MIN: usize = 10;
-/// The longest reason, in characters.
-const REASON_CHARS_MAX: usize = 1_000;
 
 pub(in crate::v1) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -46,7 +42,7 @@ struct DownloadBody {
 
 impl DownloadBody {
     fn checked(self) -> Result<String, ApiError> {
-        let bounds = REASON_CHARS_MIN..=REASON_CHARS_MAX;
+        let bounds = GIVEN_REASON_CHARS_MIN..=REASON_CHARS_MAX;
         body::plain_text("REASON_INVALID", "reason", self.reason.trim(), bounds)?;
         Ok(self.reason)
     }

@@ -12,14 +12,11 @@ use utoipa_axum::routes;
 use super::decisions::answer;
 use super::view::RunView;
 use crate::auth::{InRun, RunRead, RunRecover, StateRecover};
-use crate::v1::REASON_CHARS_MAX;
 use crate::v1::answer::Data;
 use crate::v1::body::{Body, plain_text};
+use crate::v1::{GIVEN_REASON_CHARS_MIN, REASON_CHARS_MAX};
 use crate::{ApiError, App};
 use evidence::RecoveryEvidence;
-
-/// The shortest reason, in characters: somebody will read it when the infrastructure surprises them.
-const RECOVERY_REASON_CHARS_MIN: usize = 10;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -39,7 +36,7 @@ struct RecoveryReason {
 
 impl RecoveryReason {
     fn checked(self) -> Result<String, ApiError> {
-        let bounds = RECOVERY_REASON_CHARS_MIN..=REASON_CHARS_MAX;
+        let bounds = GIVEN_REASON_CHARS_MIN..=REASON_CHARS_MAX;
         plain_text("REASON_INVALID", "reason", &self.reason, bounds)?;
         Ok(self.reason)
     }
