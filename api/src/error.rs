@@ -85,6 +85,9 @@ pub enum ApiError {
         /// The run.
         run: RunId,
     },
+    /// The run has no plan-diff yet, or will never have one.
+    #[error("this run has no plan-diff: its plan was not recorded, or not yet")]
+    NoPlanChanges,
     /// The database does not answer.
     #[error("the service is not available at the moment; try again")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -152,6 +155,7 @@ impl ApiError {
             Self::Contended => (StatusCode::CONFLICT, "CONTENDED"),
             Self::Cursor => (StatusCode::BAD_REQUEST, "RUN_LIST_CURSOR_INVALID"),
             Self::Behind { .. } => (StatusCode::SERVICE_UNAVAILABLE, "READ_MODELS_BEHIND"),
+            Self::NoPlanChanges => (StatusCode::NOT_FOUND, "PLAN_CHANGES_NOT_RECORDED"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
             Self::Prove(ProveError::Store(_)) | Self::Internal(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL")

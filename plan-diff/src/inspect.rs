@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{Read, Write};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stackship_domain::run::Counts;
 
 use crate::change::{Change, ResourceChange, Values};
@@ -15,7 +15,8 @@ use crate::secrets::{Needles, Secrets, collect};
 use crate::{InspectError, Limits, Reason, action};
 
 /// What there is to know about a plan, in the form that may leave its sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "four facts, each of which may hold without the others"

@@ -37,6 +37,10 @@ pub const HEARTBEAT_WAIT_MS_MAX: u64 = 25_000;
 pub const PLAN_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// The largest plan as JSON, in bytes (S-ART-5).
 pub const PLAN_JSON_BYTES_MAX: u64 = 100 * 1024 * 1024;
+/// The largest plan-diff, in bytes (S-ART-2).
+pub const PLAN_DIFF_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The largest plan as policies see it, in bytes.
+pub const POLICY_INPUT_BYTES_MAX: u64 = 100 * 1024 * 1024;
 /// The largest dependency lock file, in bytes.
 pub const LOCK_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// The largest state, in bytes.
@@ -197,6 +201,10 @@ pub enum ArtifactKind {
     Plan,
     /// The plan as JSON.
     PlanJson,
+    /// What of the plan people may see.
+    PlanDiff,
+    /// What of the plan policies see.
+    PolicyInput,
     /// The dependency lock file.
     LockFile,
     /// An `errored.tfstate` that OpenTofu left behind.
@@ -209,6 +217,8 @@ impl ArtifactKind {
         match self {
             Self::Plan => "plan",
             Self::PlanJson => "plan_json",
+            Self::PlanDiff => "plan_diff",
+            Self::PolicyInput => "policy_input",
             Self::LockFile => "lock_file",
             Self::ErroredState => "errored_state",
         }
@@ -219,6 +229,8 @@ impl ArtifactKind {
         match self {
             Self::Plan => PLAN_BYTES_MAX,
             Self::PlanJson => PLAN_JSON_BYTES_MAX,
+            Self::PlanDiff => PLAN_DIFF_BYTES_MAX,
+            Self::PolicyInput => POLICY_INPUT_BYTES_MAX,
             Self::LockFile => LOCK_FILE_BYTES_MAX,
             Self::ErroredState => STATE_BYTES_MAX,
         }
@@ -263,6 +275,10 @@ pub struct HeartbeatAnswer {
 }
 
 /// How a phase ended, as the runner saw it. What it means is decided by the control plane.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one value a phase, and its wire form stays flat"
+)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PhaseResult {
@@ -296,6 +312,10 @@ pub enum PlanEnd {
         plan: StoredArtifact,
         /// The plan as JSON.
         plan_json: StoredArtifact,
+        /// What of the plan people may see.
+        plan_diff: StoredArtifact,
+        /// What of the plan policies see; absent when that would be too long, and no policy may pass.
+        policy_input: Option<StoredArtifact>,
         /// The dependency lock file.
         lock_file: Option<StoredArtifact>,
         /// SHA-256 of the dependency bundle.
@@ -319,7 +339,7 @@ pub enum PlanEnd {
     },
 }
 
-/// What the JSON form of a plan says, read outside the sandbox with limits.
+/// What the JSON form of a plan says, counted by the same reading that makes the plan-diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanJsonFacts {

@@ -12,9 +12,10 @@
 //! | [`attempt`], [`heartbeat`] | one lease from its start to its report |
 //! | [`plan`], [`apply`], [`session`] | the two phases as sandbox specifications, and what drives them |
 //! | [`inspect`] | what a plan says, in a second sandbox without network |
+//! | [`redact`] | the step of that sandbox that makes of it what people and policies may see |
 //! | [`workdir`], [`variables`], [`backend`], [`mirror`], [`dependencies`] | what is put around a configuration, and the checks after `init` |
 //! | [`control_plane`], [`inputs`], [`tools`] | what is fetched, each verified by its digest |
-//! | [`gateway`], [`logs`], [`plan_json`] | what comes out |
+//! | [`gateway`], [`logs`] | what comes out |
 
 mod apply;
 mod attempt;
@@ -28,7 +29,7 @@ mod inspect;
 pub mod logs;
 mod mirror;
 mod plan;
-pub mod plan_json;
+mod redact;
 mod runner;
 mod session;
 mod settings;
@@ -38,6 +39,7 @@ mod workdir;
 
 pub use control_plane::CallError;
 pub use mirror::{PROVIDERS_MAX, ProviderMirrorError, mirrored_providers};
+pub use redact::run_helper_if_asked;
 pub use runner::{Runner, RunnerError};
 pub use settings::{RunnerSettings, ToolSettings};
 pub use tools::ToolError;

@@ -1,7 +1,5 @@
 //! The plan phase: `init`, a look at the backend, `plan`; then the plan as JSON, in a sandbox of its own.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,18 +13,21 @@ use stackship_sandbox::{
 };
 
 use crate::attempt::{Attempt, Finish};
+use crate::backend;
 use crate::control_plane::CallError;
 use crate::dependencies::bundle_digest;
 use crate::inputs::{InputError, Inputs};
-use crate::inspect::{self, PROVIDERS, Subject};
+use crate::inspect::{self, Inspected, PROVIDERS, REDACT, Subject};
 use crate::session::{
     Ended, Fault, Gate, Halt, Interruption, Session, SessionError, digest_of, fault, file_of,
     sandbox_evidence,
 };
 use crate::workdir::{PLAN_FILE, VARIABLES_ARGUMENT, Workdir, WorkdirError, artifact};
-use crate::{backend, plan_json};
 
 const PLAN: &str = "plan";
+/// The detail when nothing of a plan can be shown.
+const NOT_REDACTED: &str =
+    "What may be shown of the plan could not be told from its JSON; the log says why.";
 /// Exit codes of `tofu plan -detailed-exitcode` that come with a plan.
 const PLANNED_CODES: [i32; 2] = [0, 2];
 
@@ -221,6 +222,9 @@ fn unfinished(attempt: &Attempt<'_>, ended: &Ended) -> Option<Finish<PlanEnd>> {
         detail: attempt.plain(detail),
     };
     Some(Finish::Result(match fault(&ended.outcome)? {
+        Fault::Step { name, .. } if &*name == REDACT => {
+            failed(TerminalReason::PlanFailed, NOT_REDACTED)
+        }
         Fault::Step { name, exit } => {
             failed(TerminalReason::PlanFailed, &step_sentence(&name, exit))
         }
@@ -241,7 +245,7 @@ fn incomplete() -> Finish<PlanEnd> {
     })
 }
 
-/// Stores what came out. Reading the JSON and storing the files go on at the same time.
+/// Stores what came out, all of it at the same time.
 async fn planned(
     attempt: &Attempt<'_>,
     outcome: &Outcome,
@@ -250,57 +254,52 @@ async fn planned(
     let exit = outcome.step(PLAN).map(|report| report.exit);
     let files = (
         outcome.artifact(PLAN),
-        inspect::plan_json(inspected),
+        Inspected::of(inspected),
         outcome.artifact(artifact::MODULES),
     );
-    let (Some(StepExit::Code(exit_code)), (Some(plan), Some(json), Some(modules))) = (exit, files)
+    let (Some(StepExit::Code(exit_code)), (Some(plan), Some(inspected), Some(modules))) =
+        (exit, files)
     else {
+        return Ok(incomplete());
+    };
+    let Some(summary) = inspected.summary().await.map_err(CallError::File)? else {
         return Ok(incomplete());
     };
     let lock_file = outcome.artifact(artifact::LOCK_FILE);
     let dependencies =
         bundle_digest(lock_file.map(digest_of), modules.path()).map_err(CallError::File)?;
-    let store_lock_file = async {
-        match lock_file {
-            None => Ok(None),
-            Some(file) => store(attempt, ArtifactKind::LockFile, file).await.map(Some),
-        }
-    };
-    let (facts, stored_plan, plan_json, lock_file) = tokio::join!(
-        facts(json),
+    let (plan, plan_json, plan_diff, policy_input, lock_file) = tokio::try_join!(
         store(attempt, ArtifactKind::Plan, plan),
-        store(attempt, ArtifactKind::PlanJson, json),
-        store_lock_file,
-    );
-    let Ok(facts) = facts? else {
-        let detail = "The plan's JSON cannot be read.".to_owned();
-        return Ok(Finish::Result(PlanEnd::Failed {
-            reason: TerminalReason::PlanFailed,
-            detail,
-        }));
-    };
+        store(attempt, ArtifactKind::PlanJson, inspected.json),
+        store(attempt, ArtifactKind::PlanDiff, inspected.diff),
+        store_if_any(attempt, ArtifactKind::PolicyInput, inspected.policy_input),
+        store_if_any(attempt, ArtifactKind::LockFile, lock_file),
+    )?;
     Ok(Finish::Result(PlanEnd::Planned {
         exit_code,
-        json: facts,
-        plan: stored_plan?,
-        plan_json: plan_json?,
-        lock_file: lock_file?,
+        json: PlanJsonFacts {
+            counts: summary.counts,
+            errored: summary.errored,
+        },
+        plan,
+        plan_json,
+        plan_diff,
+        policy_input,
+        lock_file,
         dependencies,
         sandbox: sandbox_evidence(attempt.settings, outcome),
     }))
 }
 
-async fn facts(
-    json: &ReceivedArtifact,
-) -> Result<Result<PlanJsonFacts, serde_json::Error>, CallError> {
-    let path = json.path().to_owned();
-    let read = tokio::task::spawn_blocking(move || {
-        File::open(path)
-            .map(|file| plan_json::read_facts(BufReader::with_capacity(64 * 1024, file)))
-    });
-    read.await
-        .map_err(|error| CallError::File(std::io::Error::other(error)))?
-        .map_err(CallError::File)
+async fn store_if_any(
+    attempt: &Attempt<'_>,
+    kind: ArtifactKind,
+    file: Option<&ReceivedArtifact>,
+) -> Result<Option<StoredArtifact>, CallError> {
+    match file {
+        None => Ok(None),
+        Some(file) => store(attempt, kind, file).await.map(Some),
+    }
 }
 
 pub(crate) async fn store(

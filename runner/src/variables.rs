@@ -12,7 +12,7 @@ use stackship_domain::variable::{InputVariable, VariableCategory};
 use stackship_runner_protocol::Lease;
 use stackship_sandbox::{Environment, Network};
 
-use crate::logs::Secrets;
+use crate::logs::{Secrets, quoted_texts};
 use crate::workdir::CLI_CONFIGURATION_FILE;
 
 /// The bytes of the file.
@@ -84,6 +84,22 @@ pub(crate) fn secrets(variables: &[InputVariable], lease: &Lease) -> Secrets {
         }
     }
     secrets
+}
+
+/// What was pinned as sensitive, whether the configuration says so or not: each value, and of an
+/// expression also every quoted text in it.
+pub(crate) fn sensitive_values(variables: &[InputVariable]) -> Vec<String> {
+    let sensitive = variables.iter().filter(|variable| variable.sensitive);
+    sensitive
+        .flat_map(|variable| {
+            let parts = if variable.hcl {
+                quoted_texts(&variable.value)
+            } else {
+                Vec::new()
+            };
+            std::iter::once(variable.value.clone()).chain(parts)
+        })
+        .collect()
 }
 
 /// A text as a quoted HCL template that means exactly this text.

@@ -20,7 +20,7 @@ use crate::{RunnerSettings, backend, variables};
 /// The program inside.
 const TOFU: &str = "/opt/tofu/tofu";
 /// Our own files inside: outside the configuration, so that none of its files can stand in for one.
-const OWN_DIR: &str = "/tmp/stackship";
+pub(crate) const OWN_DIR: &str = "/tmp/stackship";
 /// The plan file inside.
 pub(crate) const PLAN_FILE: &str = "/tmp/stackship/plan.bin";
 /// The input variables inside.
@@ -276,7 +276,8 @@ impl<'a> Workdir<'a> {
         self.step(name, arguments, time_limit)
     }
 
-    fn step(&self, name: &str, argv: Vec<String>, time_limit: Duration) -> Step {
+    /// A step that runs anything.
+    pub(crate) fn step(&self, name: &str, argv: Vec<String>, time_limit: Duration) -> Step {
         Step {
             name: name.to_owned(),
             argv,
@@ -335,7 +336,8 @@ pub(crate) fn after_init(name: &str, path: &str, bytes_max: u64) -> Artifact {
     }
 }
 
-fn own_file(path: &str, bytes: Vec<u8>) -> Input {
+/// A file whose bytes are made here.
+pub(crate) fn own_file(path: &str, bytes: Vec<u8>) -> Input {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     Input {
         name: name.to_owned(),

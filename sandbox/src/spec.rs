@@ -18,6 +18,9 @@ pub const TMP_DIR: &str = "/tmp";
 pub const TOFU_DIR: &str = "/opt/tofu";
 /// Where a driver shows a provider mirror by convention.
 pub const PROVIDERS_DIR: &str = "/providers";
+/// Where a driver shows the host's own binary, read-only. A step may start it with a word of the host's
+/// own, which its `main` must look for after [`run_helper_if_asked`](crate::run_helper_if_asked).
+pub const HOST_BINARY: &str = "/sandbox-init";
 /// Address of the gateway as seen from inside.
 pub const GATEWAY_ADDRESS: &str = "127.0.0.1:8080";
 /// Address of the egress proxy as seen from inside.

@@ -37,4 +37,4 @@ pub(crate) const INIT_ARGUMENT: &str = "sandbox-init";
 /// First argument by which the host binary knows that it is the self-test inside.
 pub(crate) const SELF_TEST_ARGUMENT: &str = "sandbox-self-test";
 /// Where the host binary appears inside.
-pub(crate) const INIT_PATH: &str = "/sandbox-init";
+pub(crate) const INIT_PATH: &str = crate::spec::HOST_BINARY;

@@ -72,7 +72,11 @@ fn claimed_digest(headers: &HeaderMap) -> Result<Sha256Digest, Failure> {
 
 const fn phase_of(kind: ArtifactKind) -> Phase {
     match kind {
-        ArtifactKind::Plan | ArtifactKind::PlanJson | ArtifactKind::LockFile => Phase::Plan,
+        ArtifactKind::Plan
+        | ArtifactKind::PlanJson
+        | ArtifactKind::PlanDiff
+        | ArtifactKind::PolicyInput
+        | ArtifactKind::LockFile => Phase::Plan,
         ArtifactKind::ErroredState => Phase::Apply,
     }
 }
@@ -81,6 +85,8 @@ pub(super) const fn object_kind(kind: ArtifactKind) -> ObjectKind {
     match kind {
         ArtifactKind::Plan => ObjectKind::Plan,
         ArtifactKind::PlanJson => ObjectKind::PlanJson,
+        ArtifactKind::PlanDiff => ObjectKind::PlanDiff,
+        ArtifactKind::PolicyInput => ObjectKind::PolicyInput,
         ArtifactKind::LockFile => ObjectKind::LockFile,
         ArtifactKind::ErroredState => ObjectKind::ErroredState,
     }

@@ -77,18 +77,25 @@ fn artifacts(result: &PhaseResult) -> Vec<(ArtifactKind, &StoredArtifact)> {
                 PlanEnd::Planned {
                     plan,
                     plan_json,
+                    plan_diff,
+                    policy_input,
                     lock_file,
                     ..
                 },
         } => {
-            let both = [
+            let always = [
                 (ArtifactKind::Plan, plan),
                 (ArtifactKind::PlanJson, plan_json),
+                (ArtifactKind::PlanDiff, plan_diff),
             ];
-            let lock_file = lock_file
-                .iter()
-                .map(|stored| (ArtifactKind::LockFile, stored));
-            both.into_iter().chain(lock_file).collect()
+            let at_times = [
+                (ArtifactKind::PolicyInput, policy_input),
+                (ArtifactKind::LockFile, lock_file),
+            ];
+            let at_times = at_times
+                .into_iter()
+                .filter_map(|(kind, stored)| Some((kind, stored.as_ref()?)));
+            always.into_iter().chain(at_times).collect()
         }
         PhaseResult::Plan {
             end: PlanEnd::Failed { .. } | PlanEnd::Stopped | PlanEnd::SandboxLost { .. },

@@ -333,6 +333,13 @@ async fn decisions(walk: &mut Walk<'_>) {
         json!({}),
     )
     .await;
+    walk.step(
+        "GET",
+        "/v1/runs/{run}/plan-changes",
+        &[&run.to_string()],
+        json!({}),
+    )
+    .await;
     decide(walk, waiting, "cancel", json!({"reason": "not needed"})).await;
     // No workflow runs here that would take the canceled run out of the queue.
     let dequeue = workspace::Command::Dequeue { run: waiting };

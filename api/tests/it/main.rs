@@ -11,6 +11,7 @@ mod http;
 mod idempotency;
 mod inputs;
 mod permissions;
+mod plan_changes;
 mod readiness;
 mod recovery;
 mod refusals;

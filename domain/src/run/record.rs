@@ -68,6 +68,10 @@ pub struct PlanRecord {
     pub plan: Sha256Digest,
     /// SHA-256 of the plan as JSON.
     pub plan_json: Sha256Digest,
+    /// SHA-256 of the plan-diff.
+    pub plan_diff: Sha256Digest,
+    /// SHA-256 of the plan as policies see it; there exactly when `policy_input_object` is.
+    pub policy_input: Option<Sha256Digest>,
     /// SHA-256 of the dependency bundle.
     pub dependencies: Sha256Digest,
     /// The state it was planned against.
@@ -76,10 +80,18 @@ pub struct PlanRecord {
     pub changes: PlanChanges,
     /// How much.
     pub counts: Counts,
+    /// How long the plan file is.
+    pub plan_bytes: u64,
+    /// How long the plan as JSON is.
+    pub plan_json_bytes: u64,
     /// The stored plan file.
     pub plan_object: ObjectId,
     /// The stored plan as JSON.
     pub plan_json_object: ObjectId,
+    /// The stored plan-diff: what of the plan people may see.
+    pub plan_diff_object: ObjectId,
+    /// The stored plan as policies see it; absent when it would be too long, and no policy may pass.
+    pub policy_input_object: Option<ObjectId>,
     /// The stored dependency lock file; absent when the configuration needs no provider.
     pub lock_file_object: Option<ObjectId>,
     /// Where the sandbox came from and how it was isolated.

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 pub use mask::{MASK, Masker};
 pub use secrets::Secrets;
+pub(crate) use secrets::quoted_texts;
 pub(crate) use ship::ship;
 
 use decode::Decoder;

@@ -144,7 +144,7 @@ impl Patterns {
 }
 
 /// The quoted texts of an expression, with the common escapes undone.
-fn quoted_texts(expression: &str) -> Vec<String> {
+pub(crate) fn quoted_texts(expression: &str) -> Vec<String> {
     let (mut texts, mut current, mut is_escaped) = (Vec::new(), None::<String>, false);
     for letter in expression.chars() {
         match (&mut current, letter) {

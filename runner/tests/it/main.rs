@@ -11,6 +11,7 @@ mod log_properties;
 mod masked_forms;
 mod planning;
 mod providers;
+mod redaction;
 mod releases;
 mod support;
 mod tampering;

@@ -60,6 +60,10 @@ kinds! {
     Plan = "plan",
     /// A plan as JSON.
     PlanJson = "plan_json",
+    /// What of a plan people may see.
+    PlanDiff = "plan_diff",
+    /// What of a plan policies see.
+    PolicyInput = "policy_input",
     /// A dependency lock file.
     LockFile = "lock_file",
     /// A policy result.

@@ -13,6 +13,7 @@ mod inputs;
 mod interrupts;
 mod limits;
 mod lost_terminals;
+mod plan_changes;
 mod providers;
 mod reading;
 mod recovery;

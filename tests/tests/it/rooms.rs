@@ -71,7 +71,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "runner",
-        ours: &["domain", "runner-protocol", "sandbox"],
+        ours: &["domain", "plan-diff", "runner-protocol", "sandbox"],
         never: &["sqlx", "axum"],
     },
     Room {

@@ -3,6 +3,7 @@
 mod decisions;
 mod evidence;
 mod guarded;
+mod plan_changes;
 mod recovery;
 mod request;
 mod view;
@@ -34,6 +35,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(run_create, run_list_of_workspace))
         .routes(routes!(run_list))
         .routes(routes!(run_read))
+        .merge(plan_changes::router())
         .merge(decisions::router())
         .merge(recovery::router())
 }

@@ -89,6 +89,7 @@ table! {
     POST "/v1/workspaces/{workspace}/runs" => May(P::RunCreate, P::WorkspaceRead),
     GET "/v1/runs/{run}" => May(P::RunRead, P::RunRead),
     GET "/v1/runs/{run}/logs/{phase}" => May(P::RunRead, P::RunRead),
+    GET "/v1/runs/{run}/plan-changes" => May(P::RunRead, P::RunRead),
     POST "/v1/runs/{run}/approve" => May(P::RunApprove, P::RunRead),
     POST "/v1/runs/{run}/discard" => May(P::RunApprove, P::RunRead),
     POST "/v1/runs/{run}/cancel" => May(P::RunCancel, P::RunRead),

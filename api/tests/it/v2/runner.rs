@@ -100,6 +100,8 @@ impl Served {
                 },
                 plan: self.store_file(ObjectKind::Plan, plan).await,
                 plan_json: self.store_file(ObjectKind::PlanJson, b"{}").await,
+                plan_diff: self.store_file(ObjectKind::PlanDiff, b"{}").await,
+                policy_input: Some(self.store_file(ObjectKind::PolicyInput, b"{}").await),
                 lock_file: None,
                 dependencies: Sha256Digest::of(b"none"),
                 sandbox: Value::Null,

@@ -1,7 +1,7 @@
 //! A world with two organizations and one member of each role, behind the whole router.
 
 mod people;
-mod runs;
+pub mod runs;
 
 pub use people::{Tenant, new_user, new_workspace, origin, token};
 

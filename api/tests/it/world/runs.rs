@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use stackship_domain::ids::{ConfigurationVersionId, RunId};
+use stackship_domain::ids::{ConfigurationVersionId, RunId, WorkspaceId};
 use stackship_domain::run::{
-    Command, Phase, PolicyOutcome, Predecessor, RunKind, Source, SourceKind, samples,
+    Command, Phase, PlanRecord, PolicyOutcome, Predecessor, RunKind, Source, SourceKind, samples,
 };
 use stackship_domain::{Fence, workspace};
 use stackship_store::attempts::{self, LeasedAttempt, Offer};
 use stackship_store::clock;
-use stackship_store::objects::{NewObject, ObjectKind};
+use stackship_store::objects::{NewObject, ObjectKind, StoredObject};
 use stackship_store::records::configuration_versions::{self, NewConfigurationVersion};
 use stackship_store::records::{runners, workspaces};
 use stackship_workflow::create::{RunRequest, create_run};
@@ -19,6 +19,8 @@ use crate::http::Call;
 
 /// A lease that no test outlives.
 const LEASE_SECONDS: u32 = 600;
+/// What people may see of every plan here; the blanks show whether it is passed on as it is.
+pub const PLAN_DIFF: &[u8] = b"{ \"schema\" : \"stackship.plan-diff/v1\" }\n";
 
 impl World {
     /// A configuration version of acme's workspace whose archive has arrived.
@@ -114,13 +116,50 @@ impl World {
         (run, now.fence)
     }
 
+    /// An object whose content is a plan-diff, whatever it is said to be.
+    pub async fn object(&self, workspace: Option<WorkspaceId>, kind: ObjectKind) -> StoredObject {
+        let object = NewObject {
+            organization: self.acme.organization,
+            workspace,
+            kind,
+            bytes_max: 1024,
+        };
+        let stored = self.store.objects.put_bytes(object, PLAN_DIFF).await;
+        stored.unwrap()
+    }
+
+    /// A plan with a stored plan-diff.
+    pub async fn plan(&self) -> PlanRecord {
+        let diff = self.object(Some(self.acme.workspace), ObjectKind::PlanDiff);
+        let diff = diff.await;
+        PlanRecord {
+            plan_diff: diff.sha256,
+            plan_diff_object: diff.id,
+            ..samples::plan()
+        }
+    }
+
+    /// A run with this plan that holds nothing.
+    pub async fn speculative_run(&self, plan: PlanRecord) -> RunId {
+        let run = self.run(RunKind::Speculative).await;
+        let attempt = samples::attempt(1);
+        let record = Command::RecordPlan {
+            attempt: attempt.id,
+            plan: Box::new(plan),
+        };
+        for command in [Command::StartPlan { attempt }, record] {
+            self.run_command(run, command).await;
+        }
+        run
+    }
+
     /// A run that waits for a person.
     pub async fn run_that_asks(&self) -> (RunId, Fence) {
         let (run, fence) = self.holding_run().await;
         let attempt = samples::attempt(1);
         let plan = Command::RecordPlan {
             attempt: attempt.id,
-            plan: Box::new(samples::plan()),
+            plan: Box::new(self.plan().await),
         };
         let policy = Command::RecordPolicy {
             result: samples::policy(PolicyOutcome::Pass),

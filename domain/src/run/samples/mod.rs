@@ -89,6 +89,8 @@ pub fn plan() -> PlanRecord {
     PlanRecord {
         plan: Sha256Digest::of(b"plan"),
         plan_json: Sha256Digest::of(b"plan json"),
+        plan_diff: Sha256Digest::of(b"plan diff"),
+        policy_input: Some(Sha256Digest::of(b"policy input")),
         dependencies: Sha256Digest::of(b"dependencies"),
         predecessor: Predecessor::Version {
             id: id::<StateVersionId>(10),
@@ -101,8 +103,12 @@ pub fn plan() -> PlanRecord {
             change: 1,
             ..Counts::default()
         },
+        plan_bytes: 4,
+        plan_json_bytes: 9,
         plan_object: id::<ObjectId>(11),
         plan_json_object: id::<ObjectId>(12),
+        plan_diff_object: id::<ObjectId>(14),
+        policy_input_object: Some(id::<ObjectId>(15)),
         lock_file_object: None,
         sandbox: serde_json::json!({"driver": "bubblewrap"}),
     }
