@@ -28,6 +28,9 @@ const PLAN: &str = "plan";
 /// The detail when nothing of a plan can be shown.
 const NOT_REDACTED: &str =
     "What may be shown of the plan could not be told from its JSON; the log says why.";
+/// What a plan's log says before it lists what the plan file holds.
+const STATEMENT_HEAD: &str = "StackShip read the saved plan in a sandbox of its own. An approval is for what follows, \
+     whatever is printed above:";
 /// Exit codes of `tofu plan -detailed-exitcode` that come with a plan.
 const PLANNED_CODES: [i32; 2] = [0, 2];
 
@@ -247,7 +250,7 @@ fn incomplete() -> Finish<PlanEnd> {
 
 /// Stores what came out, all of it at the same time.
 async fn planned(
-    attempt: &Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     outcome: &Outcome,
     inspected: &Outcome,
 ) -> Result<Finish<PlanEnd>, CallError> {
@@ -265,6 +268,10 @@ async fn planned(
     let Some(summary) = inspected.summary().await.map_err(CallError::File)? else {
         return Ok(incomplete());
     };
+    let Some(statement) = statement(inspected.diff).await? else {
+        return Ok(incomplete());
+    };
+    attempt.log.state(&statement);
     let lock_file = outcome.artifact(artifact::LOCK_FILE);
     let dependencies =
         bundle_digest(lock_file.map(digest_of), modules.path()).map_err(CallError::File)?;
@@ -289,6 +296,14 @@ async fn planned(
         dependencies,
         sandbox: sandbox_evidence(attempt.settings, outcome),
     }))
+}
+
+/// How a plan's log ends: with what the plan file holds, told by nothing that ran while it was made. Its
+/// code could write anything above, also what looks like a plan.
+async fn statement(diff: &ReceivedArtifact) -> Result<Option<String>, CallError> {
+    let bytes = tokio::fs::read(diff.path()).await.map_err(CallError::File)?;
+    let outline = stackship_plan_diff::outline(&bytes).ok();
+    Ok(outline.map(|outline| format!("\n{STATEMENT_HEAD}\n\n{outline}")))
 }
 
 async fn store_if_any(
