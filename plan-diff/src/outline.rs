@@ -1,8 +1,6 @@
 //! The plan-diff in a few lines, for a terminal: which objects, and what happens to them. Values are
 //! left to the document itself.
 
-use std::fmt::Write as _;
-
 use serde::Deserialize;
 use stackship_domain::run::Counts;
 
@@ -69,11 +67,9 @@ pub fn outline(diff: &[u8]) -> Result<String, serde_json::Error> {
         listed += 1;
     }
     let rest = lines.len() - listed + document.omitted.resources + document.omitted.outputs;
-    if rest > 0 {
-        writeln!(text, "  … and {rest} more").expect("a text takes every line");
-    }
+    let rest = (rest > 0).then(|| format!("  … and {rest} more\n"));
+    text.push_str(&rest.unwrap_or_default());
     text.push_str(&sum(&document.counts));
-    text.push('\n');
     Ok(text)
 }
 
@@ -92,18 +88,15 @@ impl Resource {
             _ => ("?", "not known; may destroy"),
         };
         let name = |address: &Option<String>| address.clone().unwrap_or_else(|| WITHHELD.into());
-        let mut line = format!("  {sign:>3} {}: {verb}", name(&self.address));
-        if let Some(from) = &self.previous_address {
-            line.push_str(&format!("; moved from {}", name(from)));
-        }
-        if let Some(deposed) = &self.deposed {
-            line.push_str(&format!("; deposed object {deposed}"));
-        }
-        if self.imported && self.action != "import" {
-            line.push_str("; imported");
-        }
-        line.push('\n');
-        line
+        let moved = self.previous_address.as_ref();
+        let deposed = self.deposed.as_ref();
+        let further = [
+            moved.map(|from| format!("; moved from {}", name(from))),
+            deposed.map(|key| format!("; deposed object {key}")),
+            (self.imported && self.action != "import").then(|| "; imported".to_owned()),
+        ];
+        let further: String = further.into_iter().flatten().collect();
+        format!("  {sign:>3} {}: {verb}{further}\n", name(&self.address))
     }
 }
 
@@ -124,19 +117,18 @@ fn destroys(action: &str) -> bool {
 
 /// The counts in OpenTofu's words, and those it has no words for.
 fn sum(counts: &Counts) -> String {
-    let mut text = format!(
-        "Plan: {} to add, {} to change, {} to destroy",
-        counts.create, counts.change, counts.destroy
-    );
     let further = [
         (counts.import, "to import"),
         (counts.forget, "to forget"),
         (counts.moved, "to move"),
         (counts.output, "outputs to change"),
     ];
-    for (number, what) in further.into_iter().filter(|(number, _)| *number > 0) {
-        text.push_str(&format!(", {number} {what}"));
-    }
-    text.push('.');
-    text
+    let further: String = (further.into_iter())
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!(", {number} {what}"))
+        .collect();
+    format!(
+        "Plan: {} to add, {} to change, {} to destroy{further}.\n",
+        counts.create, counts.change, counts.destroy
+    )
 }

@@ -1,7 +1,9 @@
 //! How much a plan-diff holds, and what goes first when it would be more.
 
 use serde_json::{Value, json};
-use stackship_plan_diff::{DIFF_BYTES_MAX, Limits, OUTLINE_BYTES_MAX, RESOURCES_MAX, inspect, outline};
+use stackship_plan_diff::{
+    DIFF_BYTES_MAX, Limits, OUTLINE_BYTES_MAX, RESOURCES_MAX, inspect, outline,
+};
 
 use crate::support::{NOTHING, contains, inspected, parsed, plan, resource};
 
