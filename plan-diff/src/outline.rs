@@ -23,13 +23,23 @@ struct Omitted {
     outputs: usize,
 }
 
+/// A name; a null when it is withheld.
+#[derive(Deserialize)]
+struct Name(Option<String>);
+
+impl Name {
+    fn text(&self) -> &str {
+        self.0.as_deref().unwrap_or(WITHHELD)
+    }
+}
+
 #[derive(Deserialize)]
 struct Resource {
     action: String,
-    address: Option<String>,
+    address: Name,
     /// Present, though perhaps withheld, when the resource moved.
     #[serde(default, deserialize_with = "present")]
-    previous_address: Option<Option<String>>,
+    previous_address: Option<Name>,
     #[serde(default)]
     deposed: Option<String>,
     imported: bool,
@@ -38,14 +48,12 @@ struct Resource {
 #[derive(Deserialize)]
 struct Output {
     action: String,
-    name: Option<String>,
+    name: Name,
 }
 
 /// Tells a null from a member that is not there.
-fn present<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Name>, D::Error> {
+    Name::deserialize(deserializer).map(Some)
 }
 
 /// The lines for a plan-diff that [`inspect`](crate::inspect()) made: one for each change, those that
@@ -87,23 +95,21 @@ impl Resource {
             "import" => ("<", "import"),
             _ => ("?", "not known; may destroy"),
         };
-        let name = |address: &Option<String>| address.clone().unwrap_or_else(|| WITHHELD.into());
         let moved = self.previous_address.as_ref();
         let deposed = self.deposed.as_ref();
         let further = [
-            moved.map(|from| format!("; moved from {}", name(from))),
+            moved.map(|from| format!("; moved from {}", from.text())),
             deposed.map(|key| format!("; deposed object {key}")),
             (self.imported && self.action != "import").then(|| "; imported".to_owned()),
         ];
         let further: String = further.into_iter().flatten().collect();
-        format!("  {sign:>3} {}: {verb}{further}\n", name(&self.address))
+        format!("  {sign:>3} {}: {verb}{further}\n", self.address.text())
     }
 }
 
 impl Output {
     fn line(&self) -> String {
-        let name = self.name.as_deref().unwrap_or(WITHHELD);
-        format!("    = output {name}: {}\n", self.action)
+        format!("    = output {}: {}\n", self.name.text(), self.action)
     }
 }
 
@@ -123,12 +129,13 @@ fn sum(counts: &Counts) -> String {
         (counts.moved, "to move"),
         (counts.output, "outputs to change"),
     ];
-    let further: String = (further.into_iter())
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, what)| format!(", {number} {what}"))
-        .collect();
-    format!(
-        "Plan: {} to add, {} to change, {} to destroy{further}.\n",
+    let first = format!(
+        "Plan: {} to add, {} to change, {} to destroy",
         counts.create, counts.change, counts.destroy
-    )
+    );
+    let further = further.into_iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<String> = std::iter::once(first)
+        .chain(further.map(|(number, what)| format!("{number} {what}")))
+        .collect();
+    format!("{}.\n", parts.join(", "))
 }

@@ -281,7 +281,10 @@ async fn a_log_ends_with_what_the_plan_holds_whatever_a_program_of_the_plan_writ
     dependencies(&plan, &world.control_plane);
     let log = world.control_plane.log();
     let (above, statement) = log.rsplit_once("StackShip read the saved plan").unwrap();
-    assert!(above.contains("to destroy.\nPlan: 0 to add"), "{above:.300}");
+    assert!(
+        above.contains("to destroy.\nPlan: 0 to add"),
+        "{above:.300}"
+    );
     assert!(above.ends_with("(the log is longer than is kept; the rest is left out)\n\n"));
     for line in [
         "    + fixture_object.a: create\n",

@@ -159,10 +159,10 @@ fn an_interrupt_reaches_the_step_of_a_runner_that_ignores_interrupts() {
         .args(["--exact", test])
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&ran.stdout);
+    let printed = String::from_utf8_lossy(&ran.stdout);
     assert!(
-        ran.status.success() && text.contains("1 passed"),
-        "{text}{}",
+        ran.status.success() && printed.contains("1 passed"),
+        "{printed}{}",
         String::from_utf8_lossy(&ran.stderr)
     );
 }
