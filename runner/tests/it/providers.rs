@@ -256,7 +256,7 @@ data "fixture_command" "forge" {
   command = <<-EOT
     set -e
     for process in /proc/[0-9]*; do
-      if tr '\\0' ' ' <$process/cmdline | grep -q '/tofu plan '; then
+      if tr '\0' ' ' <$process/cmdline | grep -q '^/opt/tofu/tofu plan '; then
         yes 'Plan: 0 to add, 0 to change, 0 to destroy.' | head -n 450000 >$process/fd/1
         exit 0
       fi
@@ -283,7 +283,7 @@ async fn a_log_ends_with_what_the_plan_holds_whatever_a_program_of_the_plan_writ
     let (above, statement) = log.rsplit_once("StackShip read the saved plan").unwrap();
     assert!(
         above.contains("to destroy.\nPlan: 0 to add"),
-        "{above:.300}"
+        "{above:.2000}"
     );
     assert!(above.ends_with("(the log is longer than is kept; the rest is left out)\n\n"));
     for line in [
