@@ -19,6 +19,7 @@ use stackship_workflow::create::CreateError;
 use stackship_workflow::recovery::RecoveryError;
 
 use crate::auth::Denied;
+use crate::reading;
 
 /// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -311,17 +312,10 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Refused(violation) => Self::Violated(violation),
             StoreError::Unavailable(_) => Self::Unavailable(error.into()),
-            StoreError::Object(ObjectError::TooLarge { bytes_max }) => Self::Invalid {
-                status: StatusCode::PAYLOAD_TOO_LARGE,
-                code: "BODY_TOO_LARGE",
-                field: String::new(),
-                message: format!("the body may have at most {bytes_max} bytes"),
-            },
-            StoreError::Object(ObjectError::Source(_)) => Self::unreadable(
-                "BODY_INCOMPLETE",
-                "",
-                "the body ended before it was complete; send it again",
-            ),
+            StoreError::Object(ObjectError::TooLarge { bytes_max }) => {
+                reading::too_large(bytes_max)
+            }
+            StoreError::Object(ObjectError::Source(source)) => reading::unread(&source),
             other => Self::Internal(other.into()),
         }
     }

@@ -12,6 +12,7 @@ pub mod health;
 mod reading;
 pub mod request_id;
 pub mod runner_v1;
+pub mod serving;
 pub mod signed_path;
 mod state_scan;
 pub mod v1;
@@ -21,7 +22,6 @@ pub use app::{APPROVAL_SECONDS_DEFAULT, ApiSettings, App, AppInner, Platform};
 pub use error::ApiError;
 pub use v1::openapi_json;
 
-use axum::extract::DefaultBodyLimit;
 use axum::http::Uri;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Router, middleware};
@@ -41,7 +41,6 @@ pub fn router(app: App) -> Router {
         .merge(runner_v1::router())
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
-        .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
         .layer(CatchPanicLayer::custom(|_| error::internal()))
         .layer(middleware::from_fn(request_id::assign))
         .with_state(app)
