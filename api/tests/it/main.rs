@@ -17,6 +17,7 @@ mod refusals;
 mod schema;
 mod serving;
 mod tenants;
+mod token_descent;
 mod unfinished;
 mod uploads;
 mod v2;
