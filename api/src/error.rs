@@ -3,9 +3,9 @@
 //! A code names what was wrong, the message names the field and what to do. A failure of ours tells
 //! nothing but that it happened; its cause goes to the log, once, from here.
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 use stackship_domain::ids::RunId;
 use stackship_domain::{run, workspace};
@@ -68,6 +68,10 @@ pub enum ApiError {
         /// What the request told of itself.
         done: Value,
     },
+    /// A named request came as far as being carried out, which was done before. Who knows what came of
+    /// it answers in place of this.
+    #[error("this request was carried out before")]
+    Repeated,
     /// The database says no.
     #[error(transparent)]
     Violated(Violation),
@@ -145,6 +149,7 @@ impl ApiError {
             Self::Create(error) => create_status(error),
             Self::Recovery(error) => recovery_status(error),
             Self::CarriedOut { .. } => (StatusCode::CONFLICT, "IDEMPOTENCY_ANSWER_LOST"),
+            Self::Repeated => (StatusCode::CONFLICT, "IDEMPOTENCY_KEY_USED"),
             Self::Violated(violation) => violation_status(violation),
             Self::Prove(ProveError::Wrong) => (StatusCode::FORBIDDEN, "PASSWORD_WRONG"),
             Self::Prove(ProveError::TooManyTries) => {
@@ -392,8 +397,15 @@ impl From<RecoveryError> for ApiError {
     }
 }
 
+/// Marks the answer of a repeated request that its handler would have carried out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WouldBeCarriedOut;
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        if let Self::Repeated = self {
+            return (StatusCode::CONFLICT, Extension(WouldBeCarriedOut)).into_response();
+        }
         let Answer {
             status,
             code,

@@ -161,7 +161,7 @@ async fn token_create(
 ) -> Result<Fresh, ApiError> {
     let user = owner(&app, &tenant, body.user).await?;
     let descent = descent(&app, &tenant, body.independent).await?;
-    let context = tenant.caller.command();
+    let context = tenant.caller.command()?;
     let new = new_token(user, descent, body)?;
     let made = tokens::create(&app.store, &context, &new).await;
     let (id, secret) = made.map_err(not_made)?;
@@ -257,7 +257,7 @@ async fn token_revoke(
     if !own.iter().any(|token| token.id == id) {
         administrator(&app, &tenant).await?;
     }
-    let revoked = tokens::revoke(&app.store, &tenant.caller.command(), id).await?;
+    let revoked = tokens::revoke(&app.store, &tenant.caller.command()?, id).await?;
     let descendants = revoked.ok_or_else(hidden)?.descendants;
     Ok(Revocation { id, descendants }.into())
 }

@@ -47,7 +47,7 @@ pub async fn create(
         speculative: request.data.attributes.speculative,
         source: SourceKind::Cli,
     };
-    let created = configuration_versions::create(&app.store, &may.caller.command(), new).await?;
+    let created = configuration_versions::create(&app.store, &may.caller.command()?, new).await?;
     let resource = resource(&app, &may.caller, &created);
     Ok(respond(StatusCode::CREATED, &Document::of(resource)))
 }

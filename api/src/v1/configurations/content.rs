@@ -82,7 +82,7 @@ impl Content {
         let chunks = chunks_of(self.body)?;
         let reader = StreamReader::new(checked(chunks, self.announced).boxed());
         let stored = app.store.objects.put(new, reader).await.map_err(refusal)?;
-        let (context, id) = (may.caller.command(), may.configuration.id);
+        let (context, id) = (may.caller.command()?, may.configuration.id);
         configuration_versions::uploaded(&app.store, &context, id, stored).await?;
         Ok(())
     }

@@ -141,7 +141,7 @@ async fn release<P: Requires>(
         bytes: found.bytes,
         reason,
     };
-    tell_release(&app.store, &may.caller.command(), &release).await?;
+    tell_release(&app.store, &may.caller.command()?, &release).await?;
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_LENGTH, reader.bytes().to_string()),

@@ -66,7 +66,7 @@ async fn run_recovery_adopt(
     Body(body): Body<RecoveryReason>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
-    let (context, reason) = (may.caller.command(), body.checked()?);
+    let (context, reason) = (may.caller.command()?, body.checked()?);
     let committed = recovery::adopt(&app.store, &context, run, reason).await?;
     answer(&app, organization, run, committed).await
 }
@@ -82,7 +82,7 @@ async fn run_recovery_no_change(
     Body(body): Body<RecoveryReason>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
-    let (context, reason) = (may.caller.command(), body.checked()?);
+    let (context, reason) = (may.caller.command()?, body.checked()?);
     let committed = recovery::declare_no_change(&app.store, &context, run, reason).await?;
     answer(&app, organization, run, committed).await
 }

@@ -46,7 +46,7 @@ async fn workspace_lock(
     may: InWorkspace<WorkspaceLock>,
     Body(body): Body<ReasonBody>,
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
-    let (by, context) = (person(&may)?, may.caller.command());
+    let (by, context) = (person(&may)?, may.caller.command()?);
     let reason = body.checked()?;
     let committed = decisions::lock(&app.store, &context, may.workspace.id, by, reason).await?;
     answer(&app, may, committed).await
@@ -61,7 +61,7 @@ async fn workspace_unlock(
     may: InWorkspace<WorkspaceLock>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
-    let (by, context) = (person(&may)?, may.caller.command());
+    let (by, context) = (person(&may)?, may.caller.command()?);
     let committed = decisions::unlock(&app.store, &context, may.workspace.id, by).await?;
     answer(&app, may, committed).await
 }
@@ -81,7 +81,7 @@ async fn workspace_force_unlock(
         &body.reason,
         1..=REASON_CHARS_MAX,
     )?;
-    let (by, context) = (person(&may)?, may.caller.command());
+    let (by, context) = (person(&may)?, may.caller.command()?);
     let workspace = may.workspace.id;
     let committed =
         decisions::force_unlock(&app.store, &context, workspace, by, body.reason).await?;
