@@ -246,7 +246,7 @@ fn run_status(refusal: &run::Refusal) -> (StatusCode, &'static str) {
         Refusal::PersonRequired { .. } => (StatusCode::FORBIDDEN, "PERSON_REQUIRED"),
         Refusal::NotAFailure { .. } => (StatusCode::CONFLICT, "RUN_REASON_NOT_A_FAILURE"),
         Refusal::NotTheEmergencyState => (StatusCode::CONFLICT, "RUN_EMERGENCY_STATE_OTHER"),
-        Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_MISSING"),
+        Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_INVALID"),
     }
 }
 
@@ -263,7 +263,7 @@ fn workspace_status(refusal: &workspace::Refusal) -> (StatusCode, &'static str) 
         Refusal::StaleFence { .. } => (StatusCode::CONFLICT, "WORKSPACE_FENCE_STALE"),
         Refusal::PredecessorMoved => (StatusCode::CONFLICT, "STATE_PREDECESSOR_MOVED"),
         Refusal::NotSuccessor => (StatusCode::CONFLICT, "STATE_NOT_SUCCESSOR"),
-        Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_MISSING"),
+        Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_INVALID"),
     }
 }
 

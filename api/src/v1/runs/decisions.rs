@@ -13,9 +13,9 @@ use utoipa_axum::routes;
 
 use super::view::{self, RunView};
 use crate::auth::{InRun, RunApprove, RunCancel};
-use crate::v1::ReasonBody;
 use crate::v1::answer::Data;
 use crate::v1::body::Body;
+use crate::v1::reason::ReasonBody;
 use crate::{ApiError, App};
 
 pub(super) fn router() -> OpenApiRouter<App> {
