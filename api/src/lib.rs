@@ -8,6 +8,7 @@ pub mod app;
 mod artifacts;
 pub mod auth;
 pub mod error;
+pub mod front;
 pub mod health;
 mod reading;
 pub mod request_id;
@@ -35,6 +36,7 @@ pub const JSON_BYTES_MAX: usize = 1024 * 1024;
 /// Every edge behind one router. A panic in a handler costs only its own request.
 pub fn router(app: App) -> Router {
     Router::new()
+        .merge(front::router())
         .merge(health::router())
         .merge(v1::router(app.clone()))
         .merge(v2::router())
