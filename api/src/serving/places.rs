@@ -70,6 +70,7 @@ impl Places {
             leave: self.stop.child_token(),
         });
         seats.push(Arc::clone(&seat));
+        show_taken(seats.len());
         Some(Place {
             seat,
             places: Arc::clone(self),
@@ -83,9 +84,17 @@ fn ask_longest_idle(seats: &[Arc<Seat>]) {
     let idle = seats
         .iter()
         .filter_map(|seat| Some((seat.idle_since()?, seat)));
-    if let Some((_, seat)) = idle.min_by_key(|(since, _)| *since) {
+    if let Some((_, seat)) = idle.min_by_key(|(since, _)| *since)
+        && !seat.leave.is_cancelled()
+    {
+        metrics::counter!("stackship_http_connections_crowded_out_total").increment(1);
         seat.leave.cancel();
     }
+}
+
+fn show_taken(places: usize) {
+    let places = u32::try_from(places).unwrap_or(u32::MAX);
+    metrics::gauge!("stackship_http_connections").set(places);
 }
 
 impl Seat {
@@ -124,7 +133,10 @@ impl Drop for Busy {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        lock(&self.places.seats).retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        let mut seats = lock(&self.places.seats);
+        seats.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        show_taken(seats.len());
+        drop(seats);
         self.places.moved.notify_one();
     }
 }

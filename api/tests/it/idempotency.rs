@@ -3,12 +3,15 @@
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use stackship_api::v1::{ANSWER_KEPT_SECONDS, IDEMPOTENCY_KEY};
-use stackship_domain::Role;
+use stackship_domain::ids::UserId;
+use stackship_domain::{Role, Sha256Digest};
 use stackship_store::clock;
 use stackship_store::records::grants::{self, Grant, Scope};
 use stackship_store::records::users;
 
 use crate::http::{Answer, Call};
+use crate::permissions::Fill;
+use crate::permissions::routes::{TABLE, Who};
 use crate::world::{World, new_user, origin, token};
 
 async fn named(world: &World, path: &str, token: &str, key: &str, body: &Value) -> Answer {
@@ -255,7 +258,7 @@ async fn an_approval_under_the_key_of_another_is_refused(pool: PgPool) {
     let seen = world.seen_run(run).await;
     let (path, token) = (format!("/v1/runs/{run}/approve"), &world.acme.owner.token);
     let reviewed = json!({"binding_digest": seen["approval"]["binding_digest"]});
-    let other = json!({"binding_digest": stackship_domain::Sha256Digest::of(b"another plan")});
+    let other = json!({"binding_digest": Sha256Digest::of(b"another plan")});
     // The read models may be behind, which is no answer that is kept.
     let first = post(&world, &path, token, "k", &reviewed).await;
     assert!([200, 503].contains(&first), "{first}");
@@ -350,4 +353,54 @@ async fn a_revoked_token_gets_no_kept_answer(pool: PgPool) {
         post(&world, &path, &world.acme.owner.token, "k", &body).await,
         201
     );
+}
+
+/// Keeps an answer for a request, as if its caller had sent it when it still could.
+async fn keep(world: &World, user: UserId, path: &str, body: &Value) {
+    let name = Sha256Digest::of(format!("{user}\nPOST {path}\nk").as_bytes());
+    let body = Sha256Digest::of(body.to_string().as_bytes());
+    sqlx::query(
+        "insert into record.answers (organization_id, request, body_sha256, status, answer) \
+         values ($1, $2, $3, 200, '{\"data\":\"kept\"}')",
+    )
+    .bind(world.acme.organization.to_string())
+    .bind(name.to_string())
+    .bind(body.as_bytes().as_slice())
+    .execute(&world.owner)
+    .await
+    .unwrap();
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn no_route_gives_a_kept_answer_to_who_may_not_ask(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (fill, reader) = (Fill::new(&world).await, &world.acme.reader);
+    let mut routes = 0;
+    for (method, template, who) in TABLE {
+        let (Who::May(permission, _) | Who::Guarded(permission, _)) = who else {
+            continue;
+        };
+        if *method != "POST" || !template.starts_with("/v1/") || Role::Reader.grants(*permission) {
+            continue;
+        }
+        let (path, body) = (fill.path(template).await, fill.body(template).await);
+        keep(&world, reader.user, &path, &body).await;
+        let ordinary = Call::new("POST", &path, &reader.token).json(&body);
+        let ordinary = ordinary.send(&world.router).await;
+        let repeated = said(&world, &path, &reader.token, "k", &body).await;
+        let expected = (ordinary.status.as_u16(), ordinary.bytes.to_vec());
+        assert_eq!(repeated, expected, "{template}");
+        assert_eq!(repeated.0, 403, "{template}");
+        routes += 1;
+    }
+    assert!(routes > 10, "{routes} routes were tried");
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_kept_answer_is_found_by_who_may_ask(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (path, body) = (world.acme.path("projects"), json!({"name": "one"}));
+    keep(&world, world.acme.owner.user, &path, &body).await;
+    let kept = named(&world, &path, &world.acme.owner.token, "k", &body).await;
+    assert_eq!(kept.json["data"], "kept");
 }
