@@ -1,12 +1,10 @@
 //! `stackship serve`: everything on one machine, started in order and stopped in the reverse one.
 
-use std::future::IntoFuture as _;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use stackship_api::serving::{self, Limits};
 use stackship_api::signed_path::SignedPaths;
-use stackship_api::v2::Draining;
 use stackship_api::{ApiSettings, App, AppInner, Platform};
 use stackship_projections::{CursorKey, Projector, ViewWaiter, Views, lag};
 use stackship_store::Store;
@@ -24,6 +22,8 @@ use crate::settings::Settings;
 
 /// Where OpenTofu inside a sandbox finds the control plane.
 const GATEWAY_URL: &str = "http://127.0.0.1:8080";
+/// How long requests that have begun may take to end once nobody else needs the server.
+const HTTP_DRAIN: Duration = Duration::from_secs(30);
 /// How long background work may take to end once everything else has stopped.
 const BACKGROUND_DRAIN: Duration = Duration::from_secs(10);
 /// What the runner may need after its own two graces: to upload the last state and report.
@@ -61,12 +61,17 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     tasks.spawn(Engine::new(store.clone(), nudges.clone()).run(background.clone()));
     keep_heads(&settings, &store, &tasks, &background);
     tasks.spawn(sweep_objects(store.clone(), background.clone()));
-    let (http, http_stop) = serve_http(listener, app(&settings, &store, nudges)?, metrics);
+    let limits = Limits {
+        connections_max: usize::try_from(settings.connections_max)?,
+        ..Limits::default()
+    };
+    let app = app(&settings, &store, nudges)?;
+    let (mut http, http_stop) = serve_http(listener, app, limits, metrics);
     let runner_stop = CancellationToken::new();
     let runner = crate::runner::embedded(&settings, &store, address, runner_stop.clone()).await?;
     tracing::info!(url = %settings.public_url(), listen = %address, "StackShip serves");
 
-    let ended = wait_for_the_end(lost, http).await;
+    let ended = wait_for_the_end(lost, &mut http).await;
     tracing::info!("Shutting down: no new leases; running phases are handed back or ended");
     runner_stop.cancel();
     // The runner first waits, then interrupts what still runs; both need the API until the end.
@@ -82,6 +87,9 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
         );
     }
     http_stop.cancel();
+    if !http.is_finished() && tokio::time::timeout(HTTP_DRAIN, http).await.is_err() {
+        tracing::warn!("Requests were cut off that did not end in time");
+    }
     background.cancel();
     tasks.close();
     if tokio::time::timeout(BACKGROUND_DRAIN, tasks.wait())
@@ -161,11 +169,12 @@ fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failur
     }))
 }
 
-type Http = tokio::task::JoinHandle<std::io::Result<()>>;
+type Http = tokio::task::JoinHandle<()>;
 
 fn serve_http(
     listener: TcpListener,
     app: App,
+    limits: Limits,
     metrics: PrometheusHandle,
 ) -> (Http, CancellationToken) {
     let stop = CancellationToken::new();
@@ -179,23 +188,14 @@ fn serve_http(
             metrics.render()
         }),
     );
-    let router = router.layer(axum::Extension(Draining(stop.clone())));
-    let ending = stop.clone();
-    // Answers are written in parts; without this each would wait for the last one's acknowledgement.
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "A connection cannot be told to send at once");
-        }
-    });
-    let server = axum::serve(listener, router)
-        .with_graceful_shutdown(async move { ending.cancelled().await });
-    (tokio::spawn(server.into_future()), stop)
+    let server = serving::serve(listener, router, limits, stop.clone());
+    (tokio::spawn(server), stop)
 }
 
 /// Waits for SIGINT, SIGTERM, or a loss that makes going on pointless.
 async fn wait_for_the_end(
     lost: tokio::sync::oneshot::Receiver<()>,
-    http: Http,
+    http: &mut Http,
 ) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -209,10 +209,6 @@ async fn wait_for_the_end(
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
         () = lost => Err("the private PostgreSQL ended by itself; its log is in the data directory".into()),
-        ended = http => match ended {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(error.into()),
-            Err(error) => Err(error.into()),
-        },
+        ended = http => ended.map_err(Into::into),
     }
 }

@@ -21,5 +21,6 @@ mod runs_are_pinned;
 mod states_are_fenced;
 mod support;
 mod tenants_are_apart;
+mod tokens_end_with_their_minter;
 mod tokens_open_one_organization;
 mod variables_keep_secrets;

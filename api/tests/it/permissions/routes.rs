@@ -52,6 +52,7 @@ macro_rules! table {
 }
 
 table! {
+    GET "/" => Anybody,
     GET "/healthz" => Anybody,
     GET "/readyz" => Anybody,
     GET "/v1/openapi.json" => Anybody,
