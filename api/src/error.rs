@@ -209,6 +209,7 @@ impl ApiError {
             Self::Create(CreateError::AutoApply) => json!({"field": "auto_apply"}),
             Self::Create(CreateError::Destroy) => json!({"field": "is_destroy"}),
             Self::Create(CreateError::Message) => json!({"field": "message"}),
+            Self::Create(CreateError::GitRef) => json!({"field": "git_ref"}),
             Self::Create(CreateError::NotUploaded | CreateError::SpeculativeOnly) => {
                 json!({"field": "configuration_version"})
             }
@@ -283,6 +284,7 @@ fn create_status(error: &CreateError) -> (StatusCode, &'static str) {
         CreateError::TooManyVariables => (REFUSED, "VARIABLES_TOO_MANY"),
         CreateError::InvalidOption { .. } => (REFUSED, "RUN_OPTION_INVALID"),
         CreateError::Message => (REFUSED, "RUN_MESSAGE_INVALID"),
+        CreateError::GitRef => (REFUSED, "RUN_REF_INVALID"),
         CreateError::Step(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
     }
 }

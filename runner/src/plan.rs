@@ -31,6 +31,11 @@ const NOT_REDACTED: &str =
 /// What a plan's log says before it lists what the plan file holds.
 const STATEMENT_HEAD: &str = "StackShip read the saved plan in a sandbox of its own. An approval is for what follows, \
      whatever is printed above:";
+/// The longest between an interrupt of a plan and its kill. OpenTofu looks for an interrupt only before
+/// it turns to a resource or a provider: an expression is computed to its end, however long that takes.
+/// A plan has written nothing that could be lost, so the grace of an apply is not spent on one; this is
+/// enough for providers to end what they opened.
+const INTERRUPT_GRACE_MAX: Duration = Duration::from_secs(5);
 /// Exit codes of `tofu plan -detailed-exitcode` that come with a plan.
 const PLANNED_CODES: [i32; 2] = [0, 2];
 
@@ -86,6 +91,7 @@ fn specification(
     seconds_max: u32,
 ) -> stackship_sandbox::SandboxSpec {
     let mut spec = workdir.specification();
+    spec.limits.interrupt_grace = spec.limits.interrupt_grace.min(INTERRUPT_GRACE_MAX);
     // Before anything of the configuration runs in the plan: its code could put another package into the
     // place of one, with a hash that a lock file of its own lists too.
     let after_init = spec.steps.len() - 1;

@@ -11,8 +11,8 @@ pub use guard::{NoQuery, Person, Proven};
 pub use permissions::{
     ArtifactRead, ArtifactReadSensitive, AuditRead, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft,
     ProjectRead, ProjectWrite, Requires, RunApprove, RunCancel, RunCreate, RunRead, RunRecover,
-    StateRead, StateRecover, StateWrite, VariableRead, VariableWrite, WorkspaceLock, WorkspaceRead,
-    WorkspaceWrite,
+    StateRead, StateRecover, StateWrite, VariableRead, VariableWrite, WorkspaceForceUnlock,
+    WorkspaceLock, WorkspaceRead, WorkspaceWrite,
 };
 pub use scopes::{InConfiguration, InOrganization, InProject, InRun, InWorkspace, Tenant};
 

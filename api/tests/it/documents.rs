@@ -415,7 +415,11 @@ async fn ends(walk: &mut Walk<'_>) {
     if let Holder::Run { run } = held.holder {
         let fence = held.fence;
         walk.world
-            .workspace_command(workspace::Command::ReleaseByRun { run, fence })
+            .workspace_command(workspace::Command::ReleaseByRun {
+                run,
+                fence,
+                left_behind: None,
+            })
             .await;
     }
     let (run, _) = walk.world.run_that_asks().await;

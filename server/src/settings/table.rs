@@ -105,7 +105,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "runner.interrupt_grace_seconds",
-        "How long an interrupted phase may take to end by itself, in seconds.",
+        "How long an interrupted phase may take to end by itself, in seconds; a plan gets 5 at most.",
     ),
     (
         "runner.snapshot_interval_seconds",

@@ -8,6 +8,7 @@ mod event_log;
 mod every_change_tells_a_fact;
 mod feed_never_skips;
 mod keys_stay_secret;
+mod leases_take_turns;
 mod log_is_append_only;
 mod no_apply_without_approval;
 mod objects_detect_tampering;

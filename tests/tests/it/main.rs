@@ -15,6 +15,7 @@ mod limits;
 mod lost_terminals;
 mod plan_changes;
 mod providers;
+mod queue;
 mod reading;
 mod recovery;
 mod remote_runner;

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::view::{self, WorkspaceDetail};
-use crate::auth::{Denied, InWorkspace, WorkspaceLock};
+use crate::auth::{Denied, InWorkspace, Requires, WorkspaceForceUnlock, WorkspaceLock};
 use crate::v1::answer::Data;
 use crate::v1::body::Body;
 use crate::v1::reason::{GivenReason, ReasonBody};
@@ -58,13 +58,15 @@ async fn workspace_unlock(
     answer(&app, may, committed).await
 }
 
-/// Breaks another person's lock. A run's lock does not yield: it ends with its run.
+/// Breaks a lock that a person holds. A run's lock does not yield, whether the run applies or only
+/// waits: it ends with its run, which the refusal names. An owner does this, and the reason is part of
+/// the history.
 #[utoipa::path(post, path = "/v1/workspaces/{workspace}/force-unlock", tag = "workspaces",
     params(("workspace" = String, Path)), request_body = GivenReason,
     responses((status = 200, body = Data<WorkspaceDetail>)))]
 async fn workspace_force_unlock(
     State(app): State<App>,
-    may: InWorkspace<WorkspaceLock>,
+    may: InWorkspace<WorkspaceForceUnlock>,
     Body(body): Body<GivenReason>,
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
     let (by, context) = (person(&may)?, may.caller.command()?);
@@ -73,16 +75,16 @@ async fn workspace_force_unlock(
     answer(&app, may, committed).await
 }
 
-fn person(may: &InWorkspace<WorkspaceLock>) -> Result<UserId, Denied> {
+fn person<P: Requires>(may: &InWorkspace<P>) -> Result<UserId, Denied> {
     may.caller
         .user()
         .map(|user| user.user)
         .ok_or(Denied::RunToken)
 }
 
-async fn answer(
+async fn answer<P: Requires>(
     app: &App,
-    may: InWorkspace<WorkspaceLock>,
+    may: InWorkspace<P>,
     committed: Committed,
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
     let limit = READ_YOUR_WRITES_LIMIT;
