@@ -26,8 +26,8 @@ pub use evaluation::{
     Context, Evaluation, InvalidResult, PolicyEntry, RESULT_BYTES_MAX, RESULT_SCHEMA,
 };
 pub use evaluator::{
-    AttachedBundle, EVALUATIONS_AT_ONCE_MAX, Evaluator, Limits, NotStarted, POLICY_INPUT_BYTES_MAX,
-    set_digest,
+    AttachedBundle, CHECKS_AT_ONCE_MAX, CHECKS_WAITING_MAX, EVALUATIONS_AT_ONCE_MAX, Evaluator,
+    Limits, NotStarted, POLICY_INPUT_BYTES_MAX, set_digest,
 };
 pub use finding::{
     FINDINGS_MAX, Finding, MESSAGE_CHARS_MAX, RESOURCE_ADDRESS_CHARS_MAX, RULE_ID_CHARS_MAX,
