@@ -1,5 +1,6 @@
 //! The OpenAPI document is held against what the server answers: a walk through every operation.
 
+mod names;
 mod policies;
 
 use std::collections::BTreeSet;
