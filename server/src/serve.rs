@@ -6,6 +6,7 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use stackship_api::serving::{self, Limits};
 use stackship_api::signed_path::SignedPaths;
 use stackship_api::{ApiSettings, App, AppInner, Platform};
+use stackship_policy::Evaluator;
 use stackship_projections::{CursorKey, Projector, ViewWaiter, Views, lag};
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
@@ -24,6 +25,8 @@ use crate::settings::Settings;
 const GATEWAY_URL: &str = "http://127.0.0.1:8080";
 /// How long requests that have begun may take to end once nobody else needs the server.
 const HTTP_DRAIN: Duration = Duration::from_secs(30);
+/// This very program, also after its file was replaced by a newer release's.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 /// How long background work may take to end once everything else has stopped.
 const BACKGROUND_DRAIN: Duration = Duration::from_secs(10);
 /// What the runner may need after its own two graces: to upload the last state and report.
@@ -65,7 +68,9 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
         connections_max: usize::try_from(settings.connections_max)?,
         ..Limits::default()
     };
-    let app = app(&settings, &store, nudges)?;
+    // One for all: it bounds how many policies are evaluated at once.
+    let evaluator = Evaluator::new(OWN_PROGRAM.into());
+    let app = app(&settings, &store, nudges, evaluator)?;
     let (mut http, http_stop) = serve_http(listener, app, limits, metrics);
     let runner_stop = CancellationToken::new();
     let runner = crate::runner::embedded(&settings, &store, address, runner_stop.clone()).await?;
@@ -142,7 +147,12 @@ async fn sweep_objects(store: Store, stop: CancellationToken) {
     }
 }
 
-fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failure> {
+fn app(
+    settings: &Settings,
+    store: &Store,
+    nudges: Nudges,
+    evaluator: Evaluator,
+) -> Result<App, Failure> {
     let keys = store.objects.keys();
     Ok(App::new(AppInner {
         views: Views::new(
@@ -151,6 +161,7 @@ fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failur
         ),
         waiter: ViewWaiter::new(store.pool.clone(), nudges.clone()),
         nudges,
+        evaluator,
         signer: SignedPaths::new(keys.derive("signed-paths/v1")),
         settings: ApiSettings {
             public_url: settings.public_url(),

@@ -9,11 +9,13 @@ mod grants;
 mod logs;
 mod openapi;
 mod organizations;
+mod policy_sets;
 mod projects;
 mod reason;
 mod repeats;
 mod runs;
 mod schema;
+mod scope;
 mod step_up;
 mod tokens;
 mod users;
@@ -59,6 +61,7 @@ fn repeatable() -> OpenApiRouter<App> {
         .merge(grants::router())
         .merge(tokens::router())
         .merge(configurations::router())
+        .merge(policy_sets::router())
         .merge(runs::router())
         .merge(logs::router())
         .merge(audit::router())

@@ -13,6 +13,7 @@ mod inputs;
 mod permissions;
 mod plan_changes;
 mod queue;
+mod policy_sets;
 mod readiness;
 mod recovery;
 mod refusals;

@@ -57,6 +57,7 @@ const ROOMS: &[Room] = &[
         name: "api",
         ours: &[
             "domain",
+            "policy",
             "store",
             "projections",
             "workflow",

@@ -214,7 +214,13 @@ impl Client {
 
     /// Uploads to an address, whatever the answer is.
     pub fn upload(&self, url: &str, upload: Upload) -> (StatusCode, Value) {
-        let mut request = http().put(url).bearer_auth(&self.token).body(upload.body);
+        self.send_bytes(Method::PUT, url, upload)
+    }
+
+    /// Sends bytes to an address, whatever the answer is.
+    pub fn send_bytes(&self, method: Method, url: &str, upload: Upload) -> (StatusCode, Value) {
+        let request = http().request(method, url).bearer_auth(&self.token);
+        let mut request = request.body(upload.body);
         if let Some(length) = upload.length {
             request = request.header(CONTENT_LENGTH, length);
         }
