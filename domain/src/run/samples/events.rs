@@ -64,6 +64,7 @@ fn of_the_review() -> Vec<Event> {
             at: at(60),
         },
         Event::ApprovalExpired { at: at(3600) },
+        Event::PolicyOverrideExpired { at: at(3640) },
     ]
 }
 
