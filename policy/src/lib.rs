@@ -26,8 +26,8 @@ pub use evaluation::{
     Context, Evaluation, InvalidResult, PolicyEntry, RESULT_BYTES_MAX, RESULT_SCHEMA,
 };
 pub use evaluator::{
-    AttachedBundle, BUNDLES_ATTACHED_MAX, EVALUATIONS_AT_ONCE_MAX, Evaluator, Limits, NotStarted,
-    POLICIES_ATTACHED_MAX, POLICY_INPUT_BYTES_MAX, set_digest,
+    AttachedBundle, EVALUATIONS_AT_ONCE_MAX, Evaluator, Limits, NotStarted, POLICY_INPUT_BYTES_MAX,
+    set_digest,
 };
 pub use finding::{
     FINDINGS_MAX, Finding, MESSAGE_CHARS_MAX, RESOURCE_ADDRESS_CHARS_MAX, RULE_ID_CHARS_MAX,
@@ -35,6 +35,7 @@ pub use finding::{
 };
 pub use helper::run_helper_if_asked;
 pub use level::Level;
+pub use stackship_domain::policy_bounds::{BUNDLES_ATTACHED_MAX, POLICIES_ATTACHED_MAX};
 
 /// The engine and its exact version, as every result names it.
 pub const ENGINE: &str = "regorus/0.14.1";

@@ -15,7 +15,7 @@ use crate::wire::{REQUEST_BYTES_MAX, Reply, Request, Source, Task};
 use crate::{Bundle, BundleError, Context, ErrorCode, Evaluation};
 
 pub use process::NotStarted;
-pub use set::{AttachedBundle, BUNDLES_ATTACHED_MAX, POLICIES_ATTACHED_MAX, set_digest};
+pub use set::{AttachedBundle, set_digest};
 
 use judge::{Failed, claim};
 use process::Ended;

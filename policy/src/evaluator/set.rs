@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use stackship_domain::policy_bounds::{BUNDLES_ATTACHED_MAX, POLICIES_ATTACHED_MAX};
 use stackship_domain::run::PolicyOutcome;
 use stackship_domain::{Sha256Digest, canonical};
 
@@ -17,11 +18,6 @@ use crate::{
     Bundle, Context, ENGINE, Evaluation, FEATURES, Level, PolicyEntry, RESULT_BYTES_MAX,
     RESULT_SCHEMA,
 };
-
-/// The most bundles of one run.
-pub const BUNDLES_ATTACHED_MAX: usize = 32;
-/// The most policies of one run, disabled ones included.
-pub const POLICIES_ATTACHED_MAX: usize = 1_000;
 
 /// A bundle that applies to a run.
 #[derive(Debug, Clone)]
