@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stackship_domain::run::TerminalReason;
 use stackship_domain::variable::PlanOptions;
+use stackship_plan_diff::Summary;
 use stackship_runner_protocol::{
     ArtifactKind, InputName, InputRef, PLAN_BYTES_MAX, PlanEnd, PlanJsonFacts, StoredArtifact,
 };
@@ -280,6 +281,7 @@ async fn planned(
         json: PlanJsonFacts {
             counts: summary.counts,
             errored: summary.errored,
+            doubtful: doubtful(&summary),
         },
         plan,
         plan_json,
@@ -289,6 +291,12 @@ async fn planned(
         dependencies,
         sandbox: sandbox_evidence(attempt.settings, outcome),
     }))
+}
+
+/// Of how much policies see nothing. A plan that OpenTofu did not complete is doubtful as a whole.
+fn doubtful(summary: &Summary) -> u64 {
+    let counted = u64::try_from(summary.doubtful).unwrap_or(u64::MAX);
+    counted.max(u64::from(!summary.complete))
 }
 
 async fn store_if_any(

@@ -8,10 +8,12 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use stackship_api::signed_path::SignedPaths;
 use stackship_api::v2::Draining;
 use stackship_api::{ApiSettings, App, AppInner, Platform};
+use stackship_policy::Evaluator;
 use stackship_projections::{CursorKey, Projector, ViewWaiter, Views, lag};
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
 use stackship_workflow::engine::Engine;
+use stackship_workflow::policy::Checker;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +26,8 @@ use crate::settings::Settings;
 
 /// Where OpenTofu inside a sandbox finds the control plane.
 const GATEWAY_URL: &str = "http://127.0.0.1:8080";
+/// This very program, also after its file was replaced by a newer release's.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 /// How long background work may take to end once everything else has stopped.
 const BACKGROUND_DRAIN: Duration = Duration::from_secs(10);
 /// What the runner may need after its own two graces: to upload the last state and report.
@@ -58,7 +62,10 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
             .listen(store.pool.clone(), background.clone()),
     );
     tasks.spawn(Projector::new(projector_pool.clone(), nudges.clone()).run(background.clone()));
-    tasks.spawn(Engine::new(store.clone(), nudges.clone()).run(background.clone()));
+    // One for all: it bounds how many policies are evaluated at once.
+    let evaluator = Evaluator::new(OWN_PROGRAM.into());
+    let checker = Checker::new(evaluator.clone());
+    tasks.spawn(Engine::new(store.clone(), nudges.clone(), checker).run(background.clone()));
     keep_heads(&settings, &store, &tasks, &background);
     tasks.spawn(sweep_objects(store.clone(), background.clone()));
     let (http, http_stop) = serve_http(listener, app(&settings, &store, nudges)?, metrics);

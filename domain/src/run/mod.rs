@@ -23,9 +23,9 @@ pub use evidence::{Evidence, EvidencePart, Predecessor};
 pub use facts::{Facts, Hold, NewRun, Pins, RunKind, Source, SourceKind};
 pub use policy_pins::{PinnedPolicySet, PolicyPins, WrongPolicyDigest, policy_set_digest};
 pub use record::{
-    ApplyReport, Approval, Attempt, Counts, Doubt, DoubtReason, LossReason, Phase, PlanChanges,
-    PlanFailure, PlanRecord, PolicyErrorCode, PolicyOutcome, PolicyResult, Publication,
-    RecoveryResolution, StagedState,
+    ApplyReport, Approval, Attempt, Counts, DenyingPolicies, Doubt, DoubtReason, LossReason, Phase,
+    PlanChanges, PlanFailure, PlanRecord, PolicyErrorCode, PolicyOutcome, PolicyResult,
+    Publication, RecoveryResolution, StagedState,
 };
 pub use refusal::Refusal;
 pub use standing::{Ending, Standing};

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_digest_that_is_not_that_of_the_bundles_is_not_read() {
-        let pins = samples::facts().pins.policies;
+        let pins = samples::judged_facts().pins.policies;
         let mut written = serde_json::to_value(&pins).unwrap();
         let read = serde_json::from_value::<PolicyPins>(written.clone());
         assert_eq!(read.unwrap(), pins);

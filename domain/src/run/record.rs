@@ -137,12 +137,23 @@ closed_set! {
         PolicyError = "policy_error",
         /// There is no plan that policies can be asked about: what they would see of it is missing,
         /// is not what was recorded, or has parts that are withheld for want of certainty.
-        PolicyInput = "policy_input",
+        PolicyInput = "policy_input_unusable",
         /// A pinned bundle is gone, or is not what was pinned.
-        PolicyBundle = "policy_bundle",
+        PolicyBundle = "policy_bundle_unreadable",
         /// The limited process could not be started, again and again.
         PolicyUnavailable = "policy_unavailable",
     }
+}
+
+/// How many policies denied a plan, by how much their denial weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DenyingPolicies {
+    /// Only recorded.
+    pub advisory: u32,
+    /// May be overridden.
+    pub soft_mandatory: u32,
+    /// May not.
+    pub hard_mandatory: u32,
 }
 
 /// A recorded policy evaluation.
@@ -161,6 +172,9 @@ pub struct PolicyResult {
     pub features: Vec<String>,
     /// How many policies were evaluated.
     pub policies: u32,
+    /// How many of them denied.
+    #[serde(default)]
+    pub denying: DenyingPolicies,
     /// How many denials they gave, those that are not kept included.
     #[serde(default)]
     pub denials: u64,

@@ -1,11 +1,11 @@
 //! From the queue to the offer of a plan.
 
-use stackship_domain::run::{Command, Hold, Phase, Predecessor};
+use stackship_domain::run::{Command, Facts, Hold, Phase, Predecessor};
 use stackship_domain::{Timestamp, workspace};
 use stackship_store::attempts::{self, AttemptRow, Offer};
 use stackship_store::log::CommandError;
 use stackship_store::records::workspaces;
-use stackship_store::{StoreError, clock, states};
+use stackship_store::{Store, StoreError, clock, states};
 
 use super::{Step, Subject};
 use crate::{StepError, system};
@@ -104,11 +104,14 @@ pub(super) fn offer(
 }
 
 /// When a question put now would lapse: the workspace says how long people have.
-pub(super) async fn approval_deadline(run: &Subject<'_>) -> Result<Timestamp, StepError> {
-    let workspace = workspaces::by_id(&run.store.pool, run.facts.organization, run.facts.workspace)
+pub(crate) async fn approval_deadline(
+    store: &Store,
+    facts: &Facts,
+) -> Result<Timestamp, StoreError> {
+    let workspace = workspaces::by_id(&store.pool, facts.organization, facts.workspace)
         .await?
         .ok_or_else(|| {
-            StoreError::inconsistent("record.workspaces", "workspace_id", run.facts.workspace)
+            StoreError::inconsistent("record.workspaces", "workspace_id", facts.workspace)
         })?;
     let seconds = i64::from(workspace.approval_seconds);
     let now = clock::now();

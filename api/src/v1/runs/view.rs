@@ -13,10 +13,11 @@ use stackship_projections::run_review::{End, RecoveryReview};
 use utoipa::ToSchema;
 
 use super::evidence::{self, ApprovalView};
+use super::policy::{self, PolicyPinsView, PolicyView};
 use super::waiting::{WaitingFor, waiting_for};
 use crate::v1::schema;
 use crate::{ApiError, App};
-use phases::{ApplyView, PlanView, PolicyView};
+use phases::{ApplyView, PlanView};
 
 /// A run.
 #[derive(Serialize, ToSchema)]
@@ -95,6 +96,8 @@ struct PinsView {
     platform: String,
     /// Directory below the configuration's root in which OpenTofu runs.
     working_directory: String,
+    /// The policies that it is judged by.
+    policies: PolicyPinsView,
 }
 
 /// Where a run came from.
@@ -161,6 +164,7 @@ impl From<&Facts> for PinsView {
             region: facts.pins.region.clone(),
             platform: facts.pins.platform.clone(),
             working_directory: facts.working_directory.clone(),
+            policies: (&facts.pins.policies).into(),
         }
     }
 }
@@ -234,7 +238,7 @@ fn view(review: RunReview, waiting_for: Option<WaitingFor>) -> RunView {
         withheld_variables: review.facts.withheld_variables,
         waiting_for,
         plan: review.plan.into(),
-        policy: review.policy.result.map(Into::into),
+        policy: policy::view(review.policy),
         approval: evidence::approval(review.approval),
         apply: review.apply.into(),
         recovery: review.recovery.map(Into::into),

@@ -6,10 +6,12 @@ use std::time::Duration;
 use sqlx::PgPool;
 use stackship_domain::ids::{RunId, RunnerId};
 use stackship_domain::run::Status;
+use stackship_policy::Evaluator;
 use stackship_projections::RunReview;
 use stackship_store::notify::{Nudges, Topic};
 use stackship_store::records::runners;
 use stackship_workflow::engine::Engine;
+use stackship_workflow::policy::Checker;
 
 pub use crate::world::SOON;
 use crate::world::World;
@@ -35,7 +37,9 @@ impl Served {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let world = World::reached_at(owner, &url).await;
         let (store, stop) = (world.store.clone(), world.stop.clone());
-        tokio::spawn(Engine::new(store, world.nudges.clone()).run(stop.clone()));
+        // No run here has pinned a policy, so no process is ever started.
+        let checker = Checker::new(Evaluator::new("/nonexistent".into()));
+        tokio::spawn(Engine::new(store, world.nudges.clone(), checker).run(stop.clone()));
         let router = world.router.clone();
         tokio::spawn(async move {
             let served =

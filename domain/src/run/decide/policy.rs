@@ -63,7 +63,8 @@ impl Born<'_> {
         result: &PolicyResult,
         approval_expires_at: Timestamp,
     ) -> Option<Event> {
-        let failed = |reason: TerminalReason, detail: String| Some(Event::RunFailed { reason, detail });
+        let failed =
+            |reason: TerminalReason, detail: String| Some(Event::RunFailed { reason, detail });
         match (result.outcome, self.facts.kind) {
             (PolicyOutcome::HardFailed, _) => {
                 let reason = TerminalReason::PolicyDenied;

@@ -1,8 +1,8 @@
 //! One of every event.
 
 use super::{
-    adopted, at, attempt, doubt, evidence, facts, failure, fence, id, plan, policy, publication,
-    reviewer, staged,
+    adopted, at, attempt, doubt, evidence, failure, fence, id, judged_facts, plan, policy,
+    publication, reviewer, staged,
 };
 use crate::ids::RunId;
 use crate::run::{Event, LossReason, PolicyOutcome, RecoveryResolution, TerminalReason};
@@ -15,7 +15,7 @@ pub fn one_event_of_each() -> Vec<Event> {
 fn of_the_plan() -> Vec<Event> {
     vec![
         Event::RunQueued {
-            facts: facts(),
+            facts: judged_facts(),
             auto_apply: false,
         },
         Event::LockGranted { fence: fence() },

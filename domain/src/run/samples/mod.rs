@@ -12,10 +12,10 @@ pub use runs::one_run_of_each;
 use uuid::Uuid;
 
 use super::{
-    Approval, Attempt, Counts, Doubt, DoubtReason, Evidence, Facts, Hold, PinnedPolicySet, Pins,
-    PlanChanges, PlanFailure, PlanRecord, PolicyErrorCode, PolicyOutcome, PolicyPins, PolicyResult,
-    Predecessor, Publication, Run, RunKind, Source, SourceKind, StagedState, Standing,
-    TerminalReason,
+    Approval, Attempt, Counts, DenyingPolicies, Doubt, DoubtReason, Evidence, Facts, Hold,
+    PinnedPolicySet, Pins, PlanChanges, PlanFailure, PlanRecord, PolicyErrorCode, PolicyOutcome,
+    PolicyPins, PolicyResult, Predecessor, Publication, Run, RunKind, Source, SourceKind,
+    StagedState, Standing, TerminalReason,
 };
 use crate::ids::{
     AttemptId, ConfigurationVersionId, Id, InputSnapshotId, ObjectId, OrganizationId, PolicySetId,
@@ -64,8 +64,19 @@ pub fn facts() -> Facts {
             tofu_version: "1.12.6".parse().expect("a version"),
             region: "local".to_owned(),
             platform: "linux_amd64".to_owned(),
-            policies: PolicyPins::new(vec![pinned_policies()]),
+            policies: PolicyPins::default(),
         },
+    }
+}
+
+/// What a run pins in a workspace with policies.
+pub fn judged_facts() -> Facts {
+    Facts {
+        pins: Pins {
+            policies: PolicyPins::new(vec![pinned_policies()]),
+            ..facts().pins
+        },
+        ..facts()
     }
 }
 
@@ -137,6 +148,11 @@ pub fn policy(outcome: PolicyOutcome) -> PolicyResult {
         engine: "regorus/0.14.1".to_owned(),
         features: vec!["std".to_owned()],
         policies: 3,
+        denying: DenyingPolicies {
+            advisory: 0,
+            soft_mandatory: u32::from(outcome == PolicyOutcome::SoftFailed),
+            hard_mandatory: u32::from(outcome == PolicyOutcome::HardFailed),
+        },
         denials: u64::from(matches!(
             outcome,
             PolicyOutcome::SoftFailed | PolicyOutcome::HardFailed

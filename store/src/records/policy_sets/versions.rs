@@ -9,7 +9,7 @@ use stackship_domain::{Actor, Sha256Digest, Timestamp};
 use super::{bounds, full, hold};
 use crate::columns::Columns;
 use crate::log::Context;
-use crate::objects::{NewObject, ObjectError, ObjectKind};
+use crate::objects::{NewObject, ObjectKind};
 use crate::records::{Page, commit, tell};
 use crate::{Store, StoreError};
 
