@@ -37,6 +37,10 @@ permissions! {
     RunRecover = "run:recover",
     /// Let a soft-mandatory policy failure pass for a limited time.
     PolicyOverrideSoft = "policy:override_soft",
+    /// See policy sets, their versions and where they apply.
+    PolicyRead = "policy:read",
+    /// Create policy sets, upload versions, attach and detach them: decides what may reach production.
+    PolicyWrite = "policy:write",
     /// Read redacted artifacts.
     ArtifactRead = "artifact:read",
     /// Download raw plans and emergency state.
@@ -117,6 +121,7 @@ impl Role {
             | Permission::WorkspaceRead
             | Permission::VariableRead
             | Permission::RunRead
+            | Permission::PolicyRead
             | Permission::ArtifactRead => true,
             Permission::RunCreate | Permission::StateRead => {
                 matches!(self, Self::Planner | Self::Operator | Self::Owner)
@@ -128,6 +133,8 @@ impl Role {
             | Permission::VariableWrite => matches!(self, Self::Operator | Self::Owner),
             Permission::RunRecover
             | Permission::PolicyOverrideSoft
+            // Whoever is stopped by a policy must not be the one who takes it away.
+            | Permission::PolicyWrite
             | Permission::ArtifactReadSensitive
             | Permission::StateRecover
             | Permission::ProjectWrite

@@ -24,7 +24,10 @@ pub use bundle::{Bundle, BundleError};
 pub use evaluation::{
     Context, Evaluation, InvalidResult, PolicyEntry, RESULT_BYTES_MAX, RESULT_SCHEMA,
 };
-pub use evaluator::{AttachedBundle, EVALUATIONS_AT_ONCE_MAX, Evaluator, Limits, NotStarted};
+pub use evaluator::{
+    AttachedBundle, CHECKS_AT_ONCE_MAX, CHECKS_WAITING_MAX, EVALUATIONS_AT_ONCE_MAX, Evaluator,
+    Limits, NotStarted,
+};
 pub use finding::{
     FINDINGS_MAX, Finding, MESSAGE_CHARS_MAX, RESOURCE_ADDRESS_CHARS_MAX, RULE_ID_CHARS_MAX,
     TITLE_CHARS_MAX,

@@ -68,7 +68,8 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
     tasks.spawn(Engine::new(store.clone(), nudges.clone(), checker).run(background.clone()));
     keep_heads(&settings, &store, &tasks, &background);
     tasks.spawn(sweep_objects(store.clone(), background.clone()));
-    let (http, http_stop) = serve_http(listener, app(&settings, &store, nudges)?, metrics);
+    let app = app(&settings, &store, nudges, evaluator)?;
+    let (http, http_stop) = serve_http(listener, app, metrics);
     let runner_stop = CancellationToken::new();
     let runner = crate::runner::embedded(&settings, &store, address, runner_stop.clone()).await?;
     tracing::info!(url = %settings.public_url(), listen = %address, "StackShip serves");
@@ -141,7 +142,12 @@ async fn sweep_objects(store: Store, stop: CancellationToken) {
     }
 }
 
-fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failure> {
+fn app(
+    settings: &Settings,
+    store: &Store,
+    nudges: Nudges,
+    evaluator: Evaluator,
+) -> Result<App, Failure> {
     let keys = store.objects.keys();
     Ok(App::new(AppInner {
         views: Views::new(
@@ -150,6 +156,7 @@ fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failur
         ),
         waiter: ViewWaiter::new(store.pool.clone(), nudges.clone()),
         nudges,
+        evaluator,
         signer: SignedPaths::new(keys.derive("signed-paths/v1")),
         settings: ApiSettings {
             public_url: settings.public_url(),

@@ -10,11 +10,13 @@ pub use denied::Denied;
 pub use guard::{NoQuery, Person, Proven};
 pub use permissions::{
     ArtifactRead, ArtifactReadSensitive, AuditRead, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft,
-    ProjectRead, ProjectWrite, Requires, RunApprove, RunCancel, RunCreate, RunRead, RunRecover,
-    StateRead, StateRecover, StateWrite, VariableRead, VariableWrite, WorkspaceLock, WorkspaceRead,
-    WorkspaceWrite,
+    PolicyRead, PolicyWrite, ProjectRead, ProjectWrite, Requires, RunApprove, RunCancel, RunCreate,
+    RunRead, RunRecover, StateRead, StateRecover, StateWrite, VariableRead, VariableWrite,
+    WorkspaceLock, WorkspaceRead, WorkspaceWrite,
 };
-pub use scopes::{InConfiguration, InOrganization, InProject, InRun, InWorkspace, Tenant};
+pub use scopes::{
+    InConfiguration, InOrganization, InPolicySet, InProject, InRun, InWorkspace, Tenant,
+};
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;

@@ -33,6 +33,8 @@ markers!(
     RunCancel,
     RunRecover,
     PolicyOverrideSoft,
+    PolicyRead,
+    PolicyWrite,
     ArtifactRead,
     ArtifactReadSensitive,
     StateRead,
@@ -73,6 +75,8 @@ pub(super) fn run_grants(run: &RunPrincipal, permission: Permission) -> bool {
         | Permission::RunCancel
         | Permission::RunRecover
         | Permission::PolicyOverrideSoft
+        | Permission::PolicyRead
+        | Permission::PolicyWrite
         | Permission::ArtifactRead
         | Permission::ArtifactReadSensitive
         | Permission::StateRecover

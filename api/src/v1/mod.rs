@@ -9,10 +9,12 @@ mod grants;
 mod logs;
 mod openapi;
 mod organizations;
+mod policy_sets;
 mod projects;
 mod repeats;
 mod runs;
 mod schema;
+mod scope;
 mod step_up;
 mod tokens;
 mod users;
@@ -66,6 +68,7 @@ fn repeatable() -> OpenApiRouter<App> {
         .merge(grants::router())
         .merge(tokens::router())
         .merge(configurations::router())
+        .merge(policy_sets::router())
         .merge(runs::router())
         .merge(logs::router())
         .merge(audit::router())

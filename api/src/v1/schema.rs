@@ -5,6 +5,7 @@ use stackship_domain::run::{
     DoubtReason, PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason,
 };
 use stackship_domain::variable::VariableCategory;
+use stackship_policy::Level;
 use stackship_store::records::users::UserKind;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 
@@ -44,6 +45,10 @@ pub(super) fn category() -> ObjectBuilder {
 
 pub(super) fn user_kind() -> ObjectBuilder {
     one_of([UserKind::Person, UserKind::Service].map(UserKind::as_str))
+}
+
+pub(super) fn policy_level() -> ObjectBuilder {
+    one_of([Level::Advisory, Level::SoftMandatory, Level::HardMandatory].map(Level::as_str))
 }
 
 pub(super) fn time() -> ObjectBuilder {

@@ -1,5 +1,7 @@
 //! The OpenAPI document is held against what the server answers: a walk through every operation.
 
+mod policies;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -98,6 +100,7 @@ async fn every_operation_answers_as_the_document_says(pool: PgPool) {
     };
     administration(&mut walk).await;
     settings(&mut walk).await;
+    policies::policies(&mut walk).await;
     sources(&mut walk).await;
     decisions(&mut walk).await;
     ends(&mut walk).await;

@@ -99,6 +99,12 @@ fn creations(world: &World) -> Vec<(String, Value, Value, &'static str)> {
             "record.projects",
         ),
         (
+            acme.path("policy-sets"),
+            json!({"name": "one"}),
+            json!({"name": "two"}),
+            "record.policy_sets",
+        ),
+        (
             acme.path("workspaces"),
             json!({"name": "one", "project": "default"}),
             json!({"name": "two", "project": "default"}),

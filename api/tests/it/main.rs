@@ -12,6 +12,7 @@ mod idempotency;
 mod inputs;
 mod permissions;
 mod plan_changes;
+mod policy_sets;
 mod readiness;
 mod recovery;
 mod refusals;

@@ -19,7 +19,8 @@ use crate::log::Context;
 use crate::{Store, StoreError, Violation, clock};
 
 pub use attachments::{
-    AttachedVersion, Attaching, Attachment, applying, attach, attached_to, detach, list_attachments,
+    Applying, AttachedVersion, Attaching, Attachment, applying, attach, attached_to, detach,
+    list_attachments,
 };
 pub use bounds::ATTACHMENTS_MAX;
 pub use versions::{

@@ -13,12 +13,11 @@ use stackship_store::records::configuration_versions;
 use tokio_util::io::StreamReader;
 
 use crate::auth::{InConfiguration, RunCreate};
+use crate::v1::body::drain;
 use crate::{ApiError, App};
 
 /// The most bytes of an archive.
 pub(super) const CONFIGURATION_BYTES_MAX: u64 = 100 * 1024 * 1024;
-/// How much of a refused upload is still taken in, in bytes.
-const DRAINED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Request header with the SHA-256 that the sender computed.
 pub(super) const SHA256_HEADER: &str = "x-stackship-sha256";
 /// What every gzip file begins with.
@@ -163,18 +162,6 @@ fn checked(
         .chain(end)
         .map(move |chunk| inspection.pass(chunk?))
         .try_filter(|chunk| future::ready(!chunk.is_empty()))
-}
-
-/// Takes in what is left of a refused upload: a sender that is cut off sees a broken connection and
-/// never reads the refusal.
-async fn drain(mut chunks: BodyDataStream) {
-    let mut left = DRAINED_BYTES_MAX;
-    while let Some(Ok(chunk)) = chunks.next().await {
-        left = left.saturating_sub(chunk.len() as u64);
-        if left == 0 {
-            return;
-        }
-    }
 }
 
 /// What has been seen of the bytes so far.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use sqlx::PgPool;
 use stackship_domain::ids::{RunId, RunnerId};
 use stackship_domain::run::Status;
-use stackship_policy::Evaluator;
 use stackship_projections::RunReview;
 use stackship_store::notify::{Nudges, Topic};
 use stackship_store::records::runners;
@@ -14,7 +13,7 @@ use stackship_workflow::engine::Engine;
 use stackship_workflow::policy::Checker;
 
 pub use crate::world::SOON;
-use crate::world::World;
+use crate::world::{World, policies};
 
 pub struct Served {
     world: World,
@@ -37,8 +36,7 @@ impl Served {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let world = World::reached_at(owner, &url).await;
         let (store, stop) = (world.store.clone(), world.stop.clone());
-        // No run here has pinned a policy, so no process is ever started.
-        let checker = Checker::new(Evaluator::new("/nonexistent".into()));
+        let checker = Checker::new(policies::evaluator());
         tokio::spawn(Engine::new(store, world.nudges.clone(), checker).run(stop.clone()));
         let router = world.router.clone();
         tokio::spawn(async move {

@@ -46,6 +46,23 @@ pub struct AttachedVersion {
     pub object: ObjectId,
 }
 
+/// A set that applies to a workspace, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applying {
+    /// The set.
+    pub set: PolicySetId,
+    /// The set's name.
+    pub name: Name,
+    /// The number of its newest version.
+    pub version: u32,
+    /// The author's own name for that version.
+    pub label: String,
+    /// What pins that version.
+    pub bundle: Sha256Digest,
+    /// Where it is attached; at least one place, in the order of attaching.
+    pub scopes: Vec<Scope>,
+}
+
 /// What attaching came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attaching {
@@ -100,33 +117,35 @@ pub async fn attach(
     parse(&row).map(Attaching::New)
 }
 
-/// Detaches a set. Returns whether it was attached there. Runs that have pinned it keep it.
+/// Detaches a set. Returns what is gone, or nothing when it was not attached there. Runs that have
+/// pinned the set keep it.
 pub async fn detach(
     store: &Store,
     context: &Context,
     set: PolicySetId,
     scope: Scope,
     reason: &str,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Attachment>, StoreError> {
     let mut transaction = store.pool.begin().await?;
     hold(&mut transaction, context.organization).await?;
-    let detached = sqlx::query(
+    let row = sqlx::query(
         "delete from record.policy_attachments where organization_id = $1 and policy_set_id = $2 \
-           and project_id is not distinct from $3 and workspace_id is not distinct from $4",
+           and project_id is not distinct from $3 and workspace_id is not distinct from $4 \
+         returning *, attachment_id::text as key",
     )
     .bind(context.organization.to_string())
     .bind(set.to_string())
     .bind(scope.project())
     .bind(scope.workspace())
-    .execute(&mut *transaction)
+    .fetch_optional(&mut *transaction)
     .await?;
-    if detached.rows_affected() == 0 {
-        return Ok(false);
-    }
+    let Some(row) = row else {
+        return Ok(None);
+    };
     let detail = json!({"policy_set": set, "scope": scope, "reason": reason});
     tell(&mut transaction, context, "policy_set_detached", detail).await?;
     commit(store, transaction).await?;
-    Ok(true)
+    parse(&row).map(Some)
 }
 
 /// The attachments of a set, oldest first; pages go by their numbers.
@@ -152,25 +171,37 @@ pub async fn list_attachments(
     rows.iter().map(parse).collect()
 }
 
-/// The attachments that reach a workspace, wherever they were made; a set may come more than once.
+/// The sets that apply to a workspace, each with the version that does and where it is attached.
 pub async fn applying(
     pool: &PgPool,
     organization: OrganizationId,
     project: ProjectId,
     workspace: WorkspaceId,
-) -> Result<Vec<Attachment>, StoreError> {
+) -> Result<Vec<Applying>, StoreError> {
     let rows = sqlx::query(
-        "select *, attachment_id::text as key from record.policy_attachments \
+        "select attachment.*, attachment_id::text as key, name, newest.number, newest.label, newest.bundle \
+         from record.policy_attachments attachment join record.policy_sets using (organization_id, policy_set_id) \
+         cross join lateral ( \
+             select number, label, bundle from record.policy_set_versions version \
+             where version.policy_set_id = attachment.policy_set_id order by number desc limit 1) newest \
          where organization_id = $1 and ((project_id is null and workspace_id is null) \
            or project_id = $2 or workspace_id = $3) \
-         order by attachment_id",
+         order by policy_set_id collate \"C\", attachment_id",
     )
     .bind(organization.to_string())
     .bind(project.to_string())
     .bind(workspace.to_string())
     .fetch_all(pool)
     .await?;
-    rows.iter().map(parse).collect()
+    let mut applying: Vec<Applying> = Vec::new();
+    for row in &rows {
+        let attachment = parse(row)?;
+        match applying.last_mut() {
+            Some(last) if last.set == attachment.set => last.scopes.push(attachment.scope),
+            Some(_) | None => applying.push(parse_applying(row, &attachment)?),
+        }
+    }
+    Ok(applying)
 }
 
 /// What judges a run that is created now in this workspace: the newest version of each set that
@@ -247,6 +278,18 @@ fn parse(row: &PgRow) -> Result<Attachment, StoreError> {
         scope,
         attached_by: columns.parsed("attached_by")?,
         attached_at: columns.time("attached_at")?,
+    })
+}
+
+fn parse_applying(row: &PgRow, attachment: &Attachment) -> Result<Applying, StoreError> {
+    let columns = Columns::new(row, TABLE, "key")?;
+    Ok(Applying {
+        set: attachment.set,
+        name: columns.parsed("name")?,
+        version: columns.small_count("number")?,
+        label: columns.plain("label")?,
+        bundle: columns.digest("bundle")?,
+        scopes: vec![attachment.scope],
     })
 }
 
