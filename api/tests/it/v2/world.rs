@@ -32,11 +32,15 @@ impl Deref for Served {
 
 impl Served {
     pub async fn new(owner: PgPool) -> Self {
+        Self::judged_by(owner, Checker::new(policies::evaluator())).await
+    }
+
+    /// A world whose plans are judged like this.
+    pub async fn judged_by(owner: PgPool, checker: Checker) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let world = World::reached_at(owner, &url).await;
         let (store, stop) = (world.store.clone(), world.stop.clone());
-        let checker = Checker::new(policies::evaluator());
         tokio::spawn(Engine::new(store, world.nudges.clone(), checker).run(stop.clone()));
         let router = world.router.clone();
         tokio::spawn(async move {

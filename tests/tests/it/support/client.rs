@@ -83,6 +83,12 @@ impl Client {
         answer(request)
     }
 
+    /// Sends bytes as they are, whatever the answer is.
+    pub fn send_bytes(&self, method: Method, path: &str, bytes: Vec<u8>) -> (StatusCode, Value) {
+        let request = http().request(method, format!("{}{path}", self.url));
+        answer(request.bearer_auth(&self.token).body(bytes))
+    }
+
     #[track_caller]
     fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
         let (status, mut answer) = self.send(method, path, body);
