@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use stackship_domain::run::samples::{self, at, attempt};
 use stackship_domain::run::{
-    Command, Event, EvidencePart, PlanChanges, PlanRecord, PolicyOutcome, PolicyPins, PolicyResult,
-    Refusal, Standing, Status, TerminalReason,
+    Command, Event, EvidencePart, PlanChanges, PlanRecord, PolicyOutcome, PolicyResult, Refusal,
+    Standing, Status, TerminalReason,
 };
 use stackship_domain::{Actor, Sha256Digest, Timestamp};
 
@@ -181,7 +181,7 @@ fn a_result_about_other_policies_than_the_pinned_ones_is_refused() {
         .and(Command::StartPolicyCheck);
     let other = Command::RecordPolicy {
         result: PolicyResult {
-            bundle: PolicyPins::default().digest(),
+            bundle: Sha256Digest::of(b"other policies"),
             ..samples::policy(PolicyOutcome::Pass)
         },
         approval_expires_at: at(3600),
