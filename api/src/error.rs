@@ -93,6 +93,9 @@ pub enum ApiError {
     /// The run has no plan-diff yet, or will never have one.
     #[error("this run has no plan-diff: its plan was not recorded, or not yet")]
     NoPlanChanges,
+    /// The run's policies have not been evaluated, or not yet.
+    #[error("this run has no policy result: its policies were not evaluated, or not yet")]
+    NoPolicyResult,
     /// The database does not answer.
     #[error("the service is not available at the moment; try again")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -162,6 +165,7 @@ impl ApiError {
             Self::Cursor => (StatusCode::BAD_REQUEST, "RUN_LIST_CURSOR_INVALID"),
             Self::Behind { .. } => (StatusCode::SERVICE_UNAVAILABLE, "READ_MODELS_BEHIND"),
             Self::NoPlanChanges => (StatusCode::NOT_FOUND, "PLAN_CHANGES_NOT_RECORDED"),
+            Self::NoPolicyResult => (StatusCode::NOT_FOUND, "POLICY_RESULT_NOT_RECORDED"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
             Self::Prove(ProveError::Store(_)) | Self::Internal(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL")
@@ -245,6 +249,7 @@ fn run_status(refusal: &run::Refusal) -> (StatusCode, &'static str) {
         Refusal::ApprovalExpired => (StatusCode::CONFLICT, "RUN_APPROVAL_EXPIRED"),
         Refusal::ApprovalNotExpired => (StatusCode::CONFLICT, "RUN_APPROVAL_NOT_EXPIRED"),
         Refusal::AlreadyApproved { .. } => (StatusCode::CONFLICT, "RUN_ALREADY_APPROVED"),
+        Refusal::OtherPolicies => (StatusCode::CONFLICT, "RUN_POLICIES_OTHER"),
         Refusal::StalePolicyResult => (StatusCode::CONFLICT, "POLICY_RESULT_STALE"),
         Refusal::OverrideExpired => (StatusCode::CONFLICT, "POLICY_OVERRIDE_EXPIRED"),
         Refusal::OverrideTime => (StatusCode::UNPROCESSABLE_ENTITY, "POLICY_OVERRIDE_TIME"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stackship_domain::run::TerminalReason;
 use stackship_domain::variable::PlanOptions;
+use stackship_plan_diff::Summary;
 use stackship_runner_protocol::{
     ArtifactKind, InputName, InputRef, PLAN_BYTES_MAX, PlanEnd, PlanJsonFacts, StoredArtifact,
 };
@@ -293,6 +294,7 @@ async fn planned(
         json: PlanJsonFacts {
             counts: summary.counts,
             errored: summary.errored,
+            doubtful: doubtful(&summary),
         },
         plan,
         plan_json,
@@ -312,6 +314,12 @@ async fn statement(diff: &ReceivedArtifact) -> Result<Option<String>, CallError>
         .map_err(CallError::File)?;
     let outline = stackship_plan_diff::outline(&bytes).ok();
     Ok(outline.map(|outline| format!("\n{STATEMENT_HEAD}\n\n{outline}")))
+}
+
+/// Of how much policies see nothing. A plan that OpenTofu did not complete is doubtful as a whole.
+fn doubtful(summary: &Summary) -> u64 {
+    let counted = u64::try_from(summary.doubtful).unwrap_or(u64::MAX);
+    counted.max(u64::from(!summary.complete))
 }
 
 async fn store_if_any(

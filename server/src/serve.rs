@@ -11,6 +11,7 @@ use stackship_projections::{CursorKey, Projector, ViewWaiter, Views, lag};
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
 use stackship_workflow::engine::Engine;
+use stackship_workflow::policy::Checker;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -61,15 +62,16 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
             .listen(store.pool.clone(), background.clone()),
     );
     tasks.spawn(Projector::new(projector_pool.clone(), nudges.clone()).run(background.clone()));
-    tasks.spawn(Engine::new(store.clone(), nudges.clone()).run(background.clone()));
-    keep_heads(&settings, &store, &tasks, &background);
-    tasks.spawn(sweep_objects(store.clone(), background.clone()));
     let limits = Limits {
         connections_max: usize::try_from(settings.connections_max)?,
         ..Limits::default()
     };
     // One for all: it bounds how many policies are evaluated at once.
     let evaluator = Evaluator::new(OWN_PROGRAM.into());
+    let checker = Checker::new(evaluator.clone());
+    tasks.spawn(Engine::new(store.clone(), nudges.clone(), checker).run(background.clone()));
+    keep_heads(&settings, &store, &tasks, &background);
+    tasks.spawn(sweep_objects(store.clone(), background.clone()));
     let app = app(&settings, &store, nudges, evaluator)?;
     let (mut http, http_stop) = serve_http(listener, app, limits, metrics);
     let runner_stop = CancellationToken::new();

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stackship_domain::ids::{OrganizationId, RunId};
-use stackship_domain::run::{self, Command, Facts, NewRun, Pins, RunKind, Source};
+use stackship_domain::run::{
+    self, Command, Facts, NewRun, PinnedPolicySet, Pins, PolicyPins, RunKind, Source,
+};
 use stackship_domain::variable::{
     InputSnapshot, InputVariable, InvalidVariable, PlanOptions, SnapshotSchema, VARIABLES_MAX,
     VariableCategory, check_variable,
@@ -11,7 +13,7 @@ use stackship_domain::variable::{
 use stackship_store::log::{CommandError, Context};
 use stackship_store::records::configuration_versions::ConfigurationVersion;
 use stackship_store::records::workspaces::Workspace;
-use stackship_store::records::{runs_record, snapshots, variables};
+use stackship_store::records::{policy_sets, runs_record, snapshots, variables};
 use stackship_store::{Store, StoreError, clock};
 
 use crate::StepError;
@@ -138,6 +140,7 @@ pub async fn create_run(
     let snapshot = snapshot(store, &request).await?;
     let (input_snapshot, inputs) =
         snapshots::store(store, context, request.workspace.id, &snapshot).await?;
+    let policies = policies(store, &request).await?;
     let facts = Facts {
         organization: request.organization,
         project: request.workspace.project,
@@ -157,6 +160,7 @@ pub async fn create_run(
             tofu_version: request.workspace.tofu_version,
             region: request.workspace.region.clone(),
             platform: request.workspace.platform.clone(),
+            policies,
         },
     };
     let new = NewRun {
@@ -280,6 +284,26 @@ async fn created_before(
         }
         Some(_) | None => Err(CreateError::ConfigurationUsed { run }),
     }
+}
+
+/// Pins what applies to the workspace now. What is changed, attached or detached later belongs to the
+/// next run.
+async fn policies(store: &Store, request: &RunRequest) -> Result<PolicyPins, StoreError> {
+    let workspace = &request.workspace;
+    let attached = policy_sets::attached_to(
+        &store.pool,
+        request.organization,
+        workspace.project,
+        workspace.id,
+    );
+    let pinned = attached.await?.into_iter().map(|version| PinnedPolicySet {
+        set: version.set,
+        name: version.name,
+        version: version.version,
+        bundle: version.bundle,
+        object: version.object,
+    });
+    Ok(PolicyPins::new(pinned.collect()))
 }
 
 /// Pins the inputs. Sensitive workspace variables stay out of a speculative run (S-SRC-4), and it

@@ -55,8 +55,13 @@ pub(super) struct FullReason {
 
 impl FullReason {
     pub(super) fn checked(self) -> Result<String, ApiError> {
-        checked(&self.reason, FULL_CHARS_MIN)
+        full(&self.reason)
     }
+}
+
+/// A reason beside other fields, where the usual way is left.
+pub(super) fn full(given: &str) -> Result<String, ApiError> {
+    checked(given, FULL_CHARS_MIN)
 }
 
 fn checked(given: &str, chars_min: usize) -> Result<String, ApiError> {

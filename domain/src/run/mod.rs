@@ -9,6 +9,7 @@ mod event;
 mod evidence;
 mod evolve;
 mod facts;
+mod policy_pins;
 mod record;
 mod refusal;
 #[doc(hidden)]
@@ -21,10 +22,11 @@ pub use command::Command;
 pub use event::Event;
 pub use evidence::{Evidence, EvidencePart, Predecessor};
 pub use facts::{Facts, Hold, NewRun, Pins, RunKind, Source, SourceKind};
+pub use policy_pins::{PinnedPolicySet, PolicyPins, WrongPolicyDigest, policy_set_digest};
 pub use record::{
-    ApplyReport, Approval, Attempt, Counts, Doubt, DoubtReason, LossReason, Phase, PlanChanges,
-    PlanFailure, PlanRecord, PolicyOutcome, PolicyResult, Publication, RecoveryResolution,
-    StagedState,
+    ApplyReport, Approval, Attempt, Counts, DenyingPolicies, Doubt, DoubtReason, LossReason, Phase,
+    PlanChanges, PlanFailure, PlanRecord, PolicyErrorCode, PolicyOutcome, PolicyResult,
+    Publication, RecoveryResolution, StagedState,
 };
 pub use refusal::Refusal;
 pub use standing::{Ending, Standing};

@@ -66,6 +66,29 @@ where
     }
 }
 
+/// What was written before runs had policies is read as what it was: judged by none.
+#[test]
+fn events_from_before_there_were_policies_are_still_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/before_policies");
+    let read = |name: &str| -> run::Event {
+        let golden = std::fs::read_to_string(folder.join(name)).unwrap();
+        serde_json::from_str(&golden).unwrap()
+    };
+    let queued = run::Event::RunQueued {
+        facts: run::samples::facts(),
+        auto_apply: false,
+    };
+    assert_eq!(read("run_queued.json"), queued);
+    let recorded = run::Event::PlanRecorded {
+        plan: run::samples::plan(),
+    };
+    assert_eq!(read("plan_recorded.json"), recorded);
+    let run::Event::PolicyEvaluated { result, .. } = read("policy_evaluated.json") else {
+        panic!("another event")
+    };
+    assert_eq!((result.denials, result.error_code), (0, None));
+}
+
 /// Each sample equals its golden file in both directions, and no file is left over.
 fn check<E>(room: &str, events: &[E], name: fn(&E) -> &'static str)
 where

@@ -15,14 +15,12 @@ use crate::wire::{REQUEST_BYTES_MAX, Reply, Request, Source, Task};
 use crate::{Bundle, BundleError, Context, ErrorCode, Evaluation};
 
 pub use process::NotStarted;
-pub use set::{AttachedBundle, set_digest};
+pub use set::AttachedBundle;
 
 use judge::{Failed, claim};
 use process::Ended;
 use set::Set;
 
-/// The largest policy input. The engine needs some six times as much memory as the input has bytes.
-pub const POLICY_INPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Most limited processes at once; each may use a gibibyte and a processor.
 pub const EVALUATIONS_AT_ONCE_MAX: usize = 2;
 /// Most uploads that are checked at once: a place stays free for the runs.
@@ -129,7 +127,11 @@ impl Evaluator {
                 file,
                 detail: failed.detail,
             },
-            ErrorCode::PolicyTimeout | ErrorCode::PolicyCrashed => BundleError::TooCostly {
+            ErrorCode::PolicyTimeout
+            | ErrorCode::PolicyCrashed
+            | ErrorCode::PolicyInput
+            | ErrorCode::PolicyBundle
+            | ErrorCode::PolicyUnavailable => BundleError::TooCostly {
                 file,
                 detail: failed.detail,
             },

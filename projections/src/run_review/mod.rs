@@ -22,6 +22,9 @@ use crate::WorkspaceStatus;
 pub use replay::{AsOf, Comparison, Difference, Replay, replay};
 pub(crate) use table::{load, upsert};
 
+/// The most overrides that a review keeps (S-REV-18).
+pub const OVERRIDES_MAX: usize = 256;
+
 /// A run as its events tell it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReview {
@@ -161,8 +164,12 @@ pub struct PolicyReview {
     pub result: Option<PolicyResult>,
     /// When the question whether to override lapses; only after a soft-mandatory failure.
     pub decide_by: Option<Timestamp>,
-    /// The override, once somebody gave one.
-    pub overridden: Option<OverrideReview>,
+    /// The overrides that were given, oldest first, at most [`OVERRIDES_MAX`].
+    #[serde(default)]
+    pub overrides: Vec<OverrideReview>,
+    /// Whether there were more; the history has them.
+    #[serde(default)]
+    pub overrides_truncated: bool,
 }
 
 /// A soft-mandatory failure that was let through.

@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use stackship_domain::ids::{
     ConfigurationVersionId, InputSnapshotId, OrganizationId, ProjectId, RunId, WorkspaceId,
 };
-use stackship_domain::run::{Pins, RunKind};
+use stackship_domain::run::{Pins, PolicyPins, RunKind};
 use stackship_domain::{Fence, Timestamp};
 
 use crate::StoreError;
@@ -124,6 +124,15 @@ pub(crate) fn ids(stored: &[String]) -> Result<Vec<RunId>, StoreError> {
         .collect()
 }
 
+fn policies(columns: &Columns<'_>) -> Result<PolicyPins, StoreError> {
+    let pins = PolicyPins::new(columns.document("policies")?);
+    if pins.digest() == columns.parsed("policies_digest")? {
+        Ok(pins)
+    } else {
+        Err(columns.inconsistent("policies_digest"))
+    }
+}
+
 fn parse(row: &PgRow) -> Result<RunRecord, StoreError> {
     let columns = Columns::new(row, "record.runs", "run_id")?;
     Ok(RunRecord {
@@ -140,6 +149,7 @@ fn parse(row: &PgRow) -> Result<RunRecord, StoreError> {
             tofu_version: columns.parsed("tofu_version")?,
             region: columns.plain("region")?,
             platform: columns.plain("platform")?,
+            policies: policies(&columns)?,
         },
         fence: columns
             .plain::<Option<i64>>("fence")?

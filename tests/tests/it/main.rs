@@ -14,6 +14,7 @@ mod interrupts;
 mod limits;
 mod lost_terminals;
 mod plan_changes;
+mod policies;
 mod policy_sets;
 mod providers;
 mod queue;

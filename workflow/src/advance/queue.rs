@@ -1,13 +1,13 @@
 //! From the queue to the offer of a plan.
 
 use stackship_domain::ids::RunId;
-use stackship_domain::run::{Command, Hold, Phase, Predecessor, Status};
+use stackship_domain::run::{Command, Facts, Hold, Phase, Predecessor, Status};
 use stackship_domain::workspace::Holder;
 use stackship_domain::{Timestamp, workspace};
 use stackship_store::attempts::{self, AttemptRow, Offer};
 use stackship_store::log::CommandError;
 use stackship_store::records::{locks, runs_record, workspaces};
-use stackship_store::{StoreError, clock, states};
+use stackship_store::{Store, StoreError, clock, states};
 
 use super::{Step, Subject, end};
 use crate::{StepError, system};
@@ -169,11 +169,14 @@ pub(super) fn offer(
 }
 
 /// When a question put now would lapse: the workspace says how long people have.
-pub(super) async fn approval_deadline(run: &Subject<'_>) -> Result<Timestamp, StepError> {
-    let workspace = workspaces::by_id(&run.store.pool, run.facts.organization, run.facts.workspace)
+pub(crate) async fn approval_deadline(
+    store: &Store,
+    facts: &Facts,
+) -> Result<Timestamp, StoreError> {
+    let workspace = workspaces::by_id(&store.pool, facts.organization, facts.workspace)
         .await?
         .ok_or_else(|| {
-            StoreError::inconsistent("record.workspaces", "workspace_id", run.facts.workspace)
+            StoreError::inconsistent("record.workspaces", "workspace_id", facts.workspace)
         })?;
     let seconds = i64::from(workspace.approval_seconds);
     let now = clock::now();

@@ -13,7 +13,6 @@ use stackship_store::records::configuration_versions;
 use tokio_util::io::StreamReader;
 
 use crate::auth::{InConfiguration, RunCreate};
-use crate::v1::body::drain;
 use crate::{ApiError, App};
 
 /// The most bytes of an archive.

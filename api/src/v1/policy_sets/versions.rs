@@ -159,7 +159,7 @@ async fn policy_version_upload(
         policies: bundle.manifest().policies.len(),
         content: &bundle.to_stored(),
     };
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let published = policy_sets::publish(&app.store, &context, may.policy_set.id, new).await?;
     let (status, version) = match published {
         Published::New(version) => (StatusCode::CREATED, version),

@@ -4,6 +4,7 @@ mod decisions;
 mod evidence;
 mod guarded;
 mod plan_changes;
+mod policy;
 mod recovery;
 mod request;
 mod view;
@@ -36,6 +37,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(run_list))
         .routes(routes!(run_read))
         .merge(plan_changes::router())
+        .merge(policy::router())
         .merge(decisions::router())
         .merge(recovery::router())
 }

@@ -14,10 +14,11 @@ use stackship_projections::run_review::{End, RecoveryReview};
 use utoipa::ToSchema;
 
 use super::evidence::{self, ApprovalView};
+use super::policy::{self, PolicyPinsView, PolicyView};
 use super::waiting::{WaitingFor, waiting_for};
 use crate::v1::schema;
 use crate::{ApiError, App};
-use phases::{ApplyView, PlanView, PolicyView};
+use phases::{ApplyView, PlanView};
 
 /// A run.
 #[derive(Serialize, ToSchema)]
@@ -99,6 +100,8 @@ struct PinsView {
     platform: String,
     /// Directory below the configuration's root in which OpenTofu runs.
     working_directory: String,
+    /// The policies that it is judged by.
+    policies: PolicyPinsView,
 }
 
 /// Where a run came from.
@@ -193,6 +196,7 @@ impl From<&Facts> for PinsView {
             region: facts.pins.region.clone(),
             platform: facts.pins.platform.clone(),
             working_directory: facts.working_directory.clone(),
+            policies: (&facts.pins.policies).into(),
         }
     }
 }
@@ -274,7 +278,7 @@ fn view(review: RunReview, warnings: &[Warning], waiting_for: Option<WaitingFor>
         warnings: warnings.iter().map(Into::into).collect(),
         waiting_for,
         plan: review.plan.into(),
-        policy: review.policy.result.map(Into::into),
+        policy: policy::view(review.policy),
         approval: evidence::approval(review.approval),
         apply: review.apply.into(),
         recovery: review.recovery.map(Into::into),

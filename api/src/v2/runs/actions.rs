@@ -46,7 +46,7 @@ pub async fn cancel(
     settle(&app, &may, outcome, was_canceled_by).await
 }
 
-async fn settle<P: Requires>(
+pub(super) async fn settle<P: Requires>(
     app: &App,
     may: &InRun<P>,
     outcome: Outcome,

@@ -73,6 +73,7 @@ impl<'a> Fill<'a> {
             ("phase", "plan".to_owned()),
             ("plan", format!("plan-{digits}")),
             ("apply", format!("apply-{digits}")),
+            ("check", format!("polchk-{digits}")),
             ("signature", "wrong".to_owned()),
             ("kind", "plan".to_owned()),
             ("input", "configuration".to_owned()),

@@ -78,6 +78,7 @@ impl Standing {
             | Event::PlanCredentialsMissing { .. }
             | Event::RunDiscarded { .. }
             | Event::ApprovalExpired { .. }
+            | Event::PolicyOverrideExpired { .. }
             | Event::RunCanceled { .. }
             | Event::RunSuperseded { .. }
             | Event::RunFinishedWithoutChanges

@@ -7,7 +7,7 @@ use super::{
 use crate::ids::{RunId, UserId};
 use crate::run::{
     ApplyReport, Command, EvidencePart, LossReason, NewRun, PlanFailure, PolicyOutcome,
-    Publication, RecoveryResolution, TerminalReason,
+    PolicyResult, Publication, RecoveryResolution, TerminalReason,
 };
 use crate::{Actor, Fence, Sha256Digest, Timestamp};
 
@@ -111,6 +111,13 @@ fn of_policy() -> Vec<Named> {
         result: policy(outcome),
         approval_expires_at: at(3600),
     };
+    let of_other_policies = Command::RecordPolicy {
+        result: PolicyResult {
+            bundle: Sha256Digest::of(b"other policies"),
+            ..policy(PolicyOutcome::Pass)
+        },
+        approval_expires_at: at(3600),
+    };
     vec![
         ("start policy check", Command::StartPolicyCheck),
         ("record policy, pass", record(PolicyOutcome::Pass)),
@@ -123,6 +130,7 @@ fn of_policy() -> Vec<Named> {
             record(PolicyOutcome::HardFailed),
         ),
         ("record policy, error", record(PolicyOutcome::Error)),
+        ("record policy, other policies", of_other_policies),
     ]
 }
 

@@ -1,8 +1,8 @@
 //! One of every event.
 
 use super::{
-    adopted, at, attempt, doubt, evidence, facts, failure, fence, id, plan, policy, publication,
-    reviewer, staged, warning,
+    adopted, at, attempt, doubt, evidence, failure, fence, id, judged_facts, plan, policy,
+    publication, reviewer, staged, warning,
 };
 use crate::ids::RunId;
 use crate::run::{Event, LossReason, PolicyOutcome, RecoveryResolution, TerminalReason};
@@ -15,7 +15,7 @@ pub fn one_event_of_each() -> Vec<Event> {
 fn of_the_plan() -> Vec<Event> {
     vec![
         Event::RunQueued {
-            facts: facts(),
+            facts: judged_facts(),
             auto_apply: false,
         },
         Event::LockGranted {
@@ -67,6 +67,7 @@ fn of_the_review() -> Vec<Event> {
             at: at(60),
         },
         Event::ApprovalExpired { at: at(3600) },
+        Event::PolicyOverrideExpired { at: at(3640) },
     ]
 }
 
