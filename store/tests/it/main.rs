@@ -16,7 +16,7 @@ mod objects_round_trip;
 mod objects_without_rows_are_swept;
 mod passwords_prove_who_is_there;
 mod phase_logs;
-mod policies_stay;
+mod policies;
 mod restored_elsewhere;
 mod roles_hold_below_their_scope;
 mod runs_are_pinned;
