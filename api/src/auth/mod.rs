@@ -5,6 +5,7 @@ mod denied;
 mod guard;
 mod permissions;
 mod scopes;
+mod viewer;
 
 pub use denied::Denied;
 pub use guard::{NoQuery, Person, Proven};
@@ -15,6 +16,7 @@ pub use permissions::{
     WorkspaceWrite,
 };
 pub use scopes::{InConfiguration, InOrganization, InProject, InRun, InWorkspace, Tenant};
+pub use viewer::Viewer;
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;

@@ -58,6 +58,7 @@ const ROOMS: &[Room] = &[
         ours: &[
             "domain",
             "store",
+            "policy",
             "projections",
             "workflow",
             "runner-protocol",

@@ -6,6 +6,7 @@ mod guarded;
 mod plan_changes;
 mod recovery;
 mod request;
+mod review;
 mod view;
 mod waiting;
 
@@ -35,6 +36,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(run_create, run_list_of_workspace))
         .routes(routes!(run_list))
         .routes(routes!(run_read))
+        .merge(review::router())
         .merge(plan_changes::router())
         .merge(decisions::router())
         .merge(recovery::router())

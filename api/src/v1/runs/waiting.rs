@@ -15,7 +15,7 @@ use crate::v1::schema;
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub(super) struct WaitingFor {
     /// What it is.
-    kind: WaitingKind,
+    pub(super) kind: WaitingKind,
     /// Who or what exactly: the run or the person in the way.
     id: Option<String>,
     /// Where in the workspace's queue it stands, counted from 1.
@@ -28,7 +28,7 @@ pub(super) struct WaitingFor {
 /// What a run can wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum WaitingKind {
+pub(super) enum WaitingKind {
     /// Another run of its workspace.
     Run,
     /// A person who locked the workspace by hand.
