@@ -134,7 +134,8 @@ async fn sweep_objects(store: Store, stop: CancellationToken) {
     }
 }
 
-fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failure> {
+/// The state of the API over a store.
+pub fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failure> {
     let keys = store.objects.keys();
     Ok(App::new(AppInner {
         views: Views::new(

@@ -15,6 +15,8 @@ mod plan_changes;
 mod readiness;
 mod recovery;
 mod refusals;
+mod review;
+mod run_list;
 mod schema;
 mod tenants;
 mod uploads;

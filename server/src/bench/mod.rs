@@ -4,7 +4,10 @@ mod audit;
 mod bare;
 mod figures;
 mod product;
+mod review;
 mod run;
+mod runs;
+mod served;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +28,12 @@ pub enum Benchmark {
     /// Verification of an audit of 200,000 entries, against one SHA-256 over the same bytes. Measure a
     /// release build.
     Audit,
+    /// A review among 100,000 runs that ask, read over HTTP, against reading its row bare. Measure a
+    /// release build.
+    Review,
+    /// Pages of a list of 1,000,000 runs, read over HTTP, against the same pages read bare. Measure a
+    /// release build.
+    Runs,
 }
 
 /// How to measure.
@@ -64,6 +73,8 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Run => run::measure(&command).await?,
         Benchmark::Terminal => terminal::measure(&command).await?,
         Benchmark::Audit => audit::measure(&command)?,
+        Benchmark::Review => review::measure(&command).await?,
+        Benchmark::Runs => runs::measure(&command).await?,
     };
     if command.json {
         figures::print_json(&figures);

@@ -88,6 +88,7 @@ table! {
     GET "/v1/workspaces/{workspace}/runs" => May(P::RunRead, P::WorkspaceRead),
     POST "/v1/workspaces/{workspace}/runs" => May(P::RunCreate, P::WorkspaceRead),
     GET "/v1/runs/{run}" => May(P::RunRead, P::RunRead),
+    GET "/v1/runs/{run}/review" => May(P::RunRead, P::RunRead),
     GET "/v1/runs/{run}/logs/{phase}" => May(P::RunRead, P::RunRead),
     GET "/v1/runs/{run}/plan-changes" => May(P::RunRead, P::RunRead),
     POST "/v1/runs/{run}/approve" => May(P::RunApprove, P::RunRead),
