@@ -26,7 +26,12 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    fn first_difference(&self, found: &Descriptor, run: &RunRecord) -> Option<&'static str> {
+    /// In what a stored object is not the one that the run recorded.
+    pub(crate) fn first_difference(
+        &self,
+        found: &Descriptor,
+        run: &RunRecord,
+    ) -> Option<&'static str> {
         [
             (found.workspace != Some(run.workspace), "workspace"),
             (found.kind != self.kind, "kind"),

@@ -1,12 +1,12 @@
 //! `stackship admin`: what only somebody at the machine may set up.
 
-use stackship_domain::ids::UserId;
+use stackship_domain::ids::{OrganizationId, ProjectId, UserId};
 use stackship_domain::{Actor, Name};
 use stackship_store::log::Context;
 use stackship_store::records::passwords::{self, Password};
 use stackship_store::records::tokens::{Descent, NewToken};
 use stackship_store::records::users::{NewUser, UserKind};
-use stackship_store::records::{Origin, organizations, projects, runners, tokens, users};
+use stackship_store::records::{Origin, Secret, organizations, projects, runners, tokens, users};
 use stackship_store::{Store, clock};
 
 use crate::Failure;
@@ -47,9 +47,10 @@ pub async fn run(settings: &Settings, command: Admin) -> Result<(), Failure> {
     outcome
 }
 
-struct Owner {
-    login: String,
-    display_name: String,
+/// Whoever an organization is made for.
+pub struct Owner {
+    pub login: String,
+    pub display_name: String,
 }
 
 async fn bootstrap(
@@ -74,6 +75,39 @@ async fn bootstrap(
         )
         .into());
     }
+    let made = set_up(store, &organization, owner, &project).await?;
+    let (id, user, project_id) = (made.organization, made.owner, made.project);
+    if json {
+        let made = serde_json::json!({
+            "organization": organization, "organization_id": id, "project": project, "project_id": project_id,
+            "user_id": user, "token": made.token.expose(),
+        });
+        println!("{made}");
+    } else {
+        println!("Organization  {organization} ({id})");
+        println!("Owner         {} ({user})", owner.login);
+        println!("Project       {project} ({project_id})");
+        println!("Token         {}", made.token.expose());
+        println!("The token is shown this once; keep it where secrets are kept.");
+    }
+    Ok(())
+}
+
+/// A new organization with what it needs to be used.
+pub struct Made {
+    pub organization: OrganizationId,
+    pub owner: UserId,
+    pub project: ProjectId,
+    pub token: Secret,
+}
+
+/// Makes an organization, its owner unless there is such a user, and its first project.
+pub async fn set_up(
+    store: &Store,
+    organization: &Name,
+    owner: &Owner,
+    project: &Name,
+) -> Result<Made, Failure> {
     let origin = operator();
     let user = if let Some(user) = users::by_login(&store.pool, &owner.login).await? {
         user.id
@@ -85,9 +119,9 @@ async fn bootstrap(
         };
         users::create(store, None, &new).await?
     };
-    let id = organizations::create(store, &origin, &organization, user).await?;
+    let id = organizations::create(store, &origin, organization, user).await?;
     let context = origin.within(id);
-    let project_id = projects::create(store, &context, &project).await?;
+    let project = projects::create(store, &context, project).await?;
     let new = NewToken {
         user,
         description: "Made by stackship admin bootstrap".to_owned(),
@@ -95,20 +129,12 @@ async fn bootstrap(
         descent: Descent::Machine,
     };
     let (_, token) = tokens::create(store, &context, &new).await?;
-    if json {
-        let made = serde_json::json!({
-            "organization": organization, "organization_id": id, "project": project, "project_id": project_id,
-            "user_id": user, "token": token.expose(),
-        });
-        println!("{made}");
-    } else {
-        println!("Organization  {organization} ({id})");
-        println!("Owner         {} ({user})", owner.login);
-        println!("Project       {project} ({project_id})");
-        println!("Token         {}", token.expose());
-        println!("The token is shown this once; keep it where secrets are kept.");
-    }
-    Ok(())
+    Ok(Made {
+        organization: id,
+        owner: user,
+        project,
+        token,
+    })
 }
 
 /// Whoever has the machine.

@@ -66,8 +66,7 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
         connections_max: usize::try_from(settings.connections_max)?,
         ..Limits::default()
     };
-    // One for all: it bounds how many policies are evaluated at once.
-    let evaluator = Evaluator::new(OWN_PROGRAM.into());
+    let evaluator = evaluator();
     let checker = Checker::new(evaluator.clone());
     tasks.spawn(Engine::new(store.clone(), nudges.clone(), checker).run(background.clone()));
     keep_heads(&settings, &store, &tasks, &background);
@@ -149,7 +148,13 @@ async fn sweep_objects(store: Store, stop: CancellationToken) {
     }
 }
 
-fn app(
+/// What evaluates policies. One for all: it bounds how many are evaluated at once.
+pub fn evaluator() -> Evaluator {
+    Evaluator::new(OWN_PROGRAM.into())
+}
+
+/// The state of the API over a store.
+pub fn app(
     settings: &Settings,
     store: &Store,
     nudges: Nudges,

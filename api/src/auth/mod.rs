@@ -5,6 +5,7 @@ mod denied;
 mod guard;
 mod permissions;
 mod scopes;
+mod viewer;
 
 pub use denied::Denied;
 pub use guard::{NoQuery, Person, Proven};
@@ -17,6 +18,7 @@ pub use permissions::{
 pub use scopes::{
     InConfiguration, InOrganization, InPolicySet, InProject, InRun, InWorkspace, Tenant,
 };
+pub use viewer::Viewer;
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;

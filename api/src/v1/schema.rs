@@ -1,5 +1,6 @@
 //! Schemas of closed sets and ids, from the domain's own lists.
 
+use serde_json::Value;
 use stackship_domain::Role;
 use stackship_domain::run::{
     DoubtReason, PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason, Warning,
@@ -7,12 +8,20 @@ use stackship_domain::run::{
 use stackship_domain::variable::VariableCategory;
 use stackship_policy::Level;
 use stackship_store::records::users::UserKind;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 
 /// One of these texts.
 pub(super) fn one_of(names: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::String)
+        .enum_values(Some(names))
+}
+
+/// One of these texts, or null.
+pub(super) fn one_of_or_null(names: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
+    let names = names.into_iter().map(Value::from).chain([Value::Null]);
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Array(vec![Type::String, Type::Null]))
         .enum_values(Some(names))
 }
 

@@ -330,6 +330,15 @@ async fn decisions(walk: &mut Walk<'_>) {
         .step("GET", "/v1/runs/{run}", &[&run.to_string()], json!({}))
         .await;
     assert_eq!(approved["approval"]["decision"]["kind"], "approved");
+    let review = walk
+        .step(
+            "GET",
+            "/v1/runs/{run}/review",
+            &[&run.to_string()],
+            json!({}),
+        )
+        .await;
+    assert_eq!(review["stages"]["approval"]["state"], "approved");
     walk.step(
         "GET",
         "/v1/runs/{run}/logs/{phase}",
@@ -405,6 +414,15 @@ async fn applied(walk: &mut Walk<'_>, run: RunId, fence: Fence) {
         done["apply"]["published"]["version"],
         json!(samples::publication().version)
     );
+    let review = walk
+        .step(
+            "GET",
+            "/v1/runs/{run}/review",
+            &[&run.to_string()],
+            json!({}),
+        )
+        .await;
+    assert_eq!(review["ended"]["reason"], "applied");
 }
 
 async fn ends(walk: &mut Walk<'_>) {

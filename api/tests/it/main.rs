@@ -17,6 +17,8 @@ mod queue;
 mod readiness;
 mod recovery;
 mod refusals;
+mod review;
+mod run_list;
 mod schema;
 mod serving;
 mod tenants;

@@ -95,10 +95,12 @@ fn filtered(
     }
     if let Some(status) = filter.status {
         query.push(" and status = ").push_bind(status.as_str());
-        if !status.is_terminal() {
-            // Said again in the words of the partial index: a plan for any status could not use it.
-            query.push(" and ended_at is null");
-        }
+        // Said again in the words of the partial indexes: a plan for any status could use neither.
+        query.push(if status.is_terminal() {
+            " and ended_at is not null"
+        } else {
+            " and ended_at is null"
+        });
     }
     query
 }

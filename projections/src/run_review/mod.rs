@@ -6,6 +6,7 @@
 
 mod end;
 mod fold;
+mod machine;
 mod replay;
 mod table;
 

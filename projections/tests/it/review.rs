@@ -514,6 +514,7 @@ fn vary(event: &mut Event, random: &mut StdRng) {
 
 fn agree(run: &Run, told: &RunReview, seed: u64) {
     assert_eq!(Some(told.status), run.status(), "seed {seed}");
+    assert_eq!(told.run_state().as_ref(), Some(run), "seed {seed}");
     assert_eq!(
         told.status.is_terminal(),
         told.ended.is_some(),

@@ -59,6 +59,43 @@ pub fn rate(
     }
 }
 
+/// The median and the 99th percentile of `samples` in milliseconds, each beside the same of `baseline`.
+pub fn percentiles(
+    names: [&'static str; 2],
+    samples: &[Duration],
+    baseline: &[Duration],
+) -> [Figure; 2] {
+    let (ours, theirs) = (sorted(samples), sorted(baseline));
+    let of = |name, part: f64| {
+        let milliseconds = |sorted: &[f64]| percentile(sorted, part) * 1_000.0;
+        let (value, base) = (milliseconds(&ours), milliseconds(&theirs));
+        Figure {
+            name,
+            value,
+            unit: "ms",
+            baseline: Some(base),
+            ratio: (base > 0.0).then(|| value / base),
+            n: ours.len(),
+            min: ours.first().copied().unwrap_or_default() * 1_000.0,
+            max: ours.last().copied().unwrap_or_default() * 1_000.0,
+        }
+    };
+    [of(names[0], 0.5), of(names[1], 0.99)]
+}
+
+/// The smallest sample that at least this part of all samples does not exceed.
+fn percentile(sorted: &[f64], part: f64) -> f64 {
+    let reached = |index: usize| {
+        let (below, all) = (u32::try_from(index + 1), u32::try_from(sorted.len()));
+        match (below, all) {
+            (Ok(below), Ok(all)) => f64::from(below) >= part * f64::from(all),
+            _ => true,
+        }
+    };
+    let index = (0..sorted.len()).find(|index| reached(*index));
+    index.map_or(0.0, |index| sorted[index])
+}
+
 fn sorted(samples: &[Duration]) -> Vec<f64> {
     let mut seconds: Vec<f64> = samples.iter().map(Duration::as_secs_f64).collect();
     seconds.sort_by(f64::total_cmp);
@@ -116,6 +153,19 @@ mod tests {
         assert!((figure.value - 4.0).abs() < 1e-9);
         assert!((figure.ratio.unwrap() - 0.5).abs() < 1e-9);
         assert!((figure.min - 2.0).abs() < 1e-9 && (figure.max - 8.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_percentile_is_a_sample_that_was_taken() {
+        let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
+        for (part, expected) in [(0.5, 50.0), (0.99, 99.0), (1.0, 100.0)] {
+            assert!(
+                (percentile(&hundred, part) - expected).abs() < 1e-9,
+                "{part}"
+            );
+        }
+        assert!((percentile(&[7.0], 0.99) - 7.0).abs() < 1e-9);
+        assert!(percentile(&[], 0.5).abs() < 1e-9);
     }
 
     #[test]

@@ -4,7 +4,10 @@ mod audit;
 mod bare;
 mod figures;
 mod product;
+mod review;
 mod run;
+mod runs;
+mod served;
 mod terminal;
 mod workspace;
 
@@ -29,6 +32,12 @@ pub enum Benchmark {
     /// Making a workspace anew from 10,000 stored events, against making it from 100. Measure a release
     /// build.
     Workspace,
+    /// A review among 100,000 runs that ask, read over HTTP, against reading its row bare. Measure a
+    /// release build.
+    Review,
+    /// Pages of a list of 1,000,000 runs, read over HTTP, against the same pages read bare. Measure a
+    /// release build.
+    Runs,
 }
 
 /// How to measure.
@@ -69,6 +78,8 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Terminal => terminal::measure(&command).await?,
         Benchmark::Audit => audit::measure(&command)?,
         Benchmark::Workspace => workspace::measure(&command).await?,
+        Benchmark::Review => review::measure(&command).await?,
+        Benchmark::Runs => runs::measure(&command).await?,
     };
     if command.json {
         figures::print_json(&figures);

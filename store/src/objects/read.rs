@@ -76,6 +76,33 @@ impl Objects {
         row.map(|row| descriptor(id, &row)).transpose()
     }
 
+    /// What is known about each of these; one that is not there, or is another organization's, is left
+    /// out.
+    pub async fn describe_all(
+        &self,
+        organization: OrganizationId,
+        ids: &[ObjectId],
+    ) -> Result<Vec<Descriptor>, StoreError> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let rows = sqlx::query(
+            "select object_id, workspace_id, kind, bytes, sha256, created_at from record.objects \
+             where organization_id = $1 and object_id = any($2)",
+        )
+        .bind(organization.to_string())
+        .bind(ids)
+        .fetch_all(&self.pool)
+        .await?;
+        rows.iter()
+            .map(|row| {
+                let id: String = row.try_get("object_id")?;
+                let id = id
+                    .parse()
+                    .map_err(|_| StoreError::inconsistent(TABLE, "object_id", &id))?;
+                descriptor(id, row)
+            })
+            .collect()
+    }
+
     /// The content of an object of this kind.
     pub async fn reader(
         &self,

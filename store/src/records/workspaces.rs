@@ -1,5 +1,7 @@
 //! Workspaces: the units of state, and their settings. The lock and the state follow the log.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
@@ -137,6 +139,28 @@ pub async fn by_name(
         .fetch_optional(pool)
         .await?;
     row.as_ref().map(parse).transpose()
+}
+
+/// The names of these workspaces of the organization; unknown ones are left out.
+pub async fn names(
+    pool: &PgPool,
+    organization: OrganizationId,
+    ids: &[WorkspaceId],
+) -> Result<HashMap<WorkspaceId, Name>, StoreError> {
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let rows = sqlx::query(
+        "select workspace_id, name from record.workspaces \
+         where organization_id = $1 and workspace_id = any($2)",
+    )
+    .bind(organization.to_string())
+    .bind(ids)
+    .fetch_all(pool)
+    .await?;
+    let name = |row: &PgRow| {
+        let columns = Columns::new(row, "record.workspaces", "workspace_id")?;
+        Ok((columns.parsed("workspace_id")?, columns.parsed("name")?))
+    };
+    rows.iter().map(name).collect()
 }
 
 /// The organization's workspaces, oldest first; those of one project when `project` is given.

@@ -59,6 +59,7 @@ const ROOMS: &[Room] = &[
             "domain",
             "policy",
             "store",
+            "policy",
             "projections",
             "workflow",
             "runner-protocol",

@@ -25,8 +25,8 @@ pub(super) struct ApprovalView {
 }
 
 /// Every part that a decision rests on, as SHA-256 digests of exact bytes.
-#[derive(Serialize, ToSchema)]
-struct EvidenceView {
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct EvidenceView {
     /// The plan file.
     #[schema(value_type = String)]
     plan: Sha256Digest,
@@ -53,7 +53,7 @@ struct EvidenceView {
 }
 
 /// The state that a plan was made against.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PredecessorView {
     /// Which state version.
     #[schema(value_type = String)]

@@ -10,8 +10,10 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
+use stackship_domain::run::PlanRecord;
 use stackship_projections::RunReview;
 use stackship_runner_protocol::PLAN_BYTES_MAX;
+use stackship_store::StoreError;
 use stackship_store::objects::ObjectKind;
 use stackship_store::records::releases::{Release, tell_release};
 use stackship_store::states::{self, STATE_BYTES_MAX};
@@ -48,12 +50,7 @@ async fn run_raw_plan(
     let artifact = Artifact {
         name: "raw_plan",
         file: "plan.bin",
-        recorded: Recorded {
-            object: plan.plan_object,
-            kind: ObjectKind::Plan,
-            sha256: Some(plan.plan),
-            bytes_max: PLAN_BYTES_MAX,
-        },
+        recorded: raw_plan(&plan),
     };
     release(&app, &may, artifact, &reason).await
 }
@@ -73,30 +70,48 @@ async fn run_emergency_state(
 ) -> Result<Response, ApiError> {
     let reason = body.checked()?;
     let review = review(&app, &may).await?;
-    let artifact = emergency_state(&app, &review).await?;
+    let artifact = Artifact {
+        name: "emergency_state",
+        file: "emergency.tfstate",
+        recorded: emergency_state(&app, &review).await?.ok_or_else(hidden)?,
+    };
     release(&app, &may, artifact, &reason).await
 }
 
 /// What a run left behind: OpenTofu's own last word where there is one, else the newest staged state.
-async fn emergency_state(app: &App, review: &RunReview) -> Result<Artifact, ApiError> {
-    let emergency = review.apply.emergency.as_ref().ok_or_else(hidden)?;
-    let of = |object, kind, sha256| Artifact {
-        name: "emergency_state",
-        file: "emergency.tfstate",
-        recorded: Recorded {
-            object,
-            kind,
-            sha256,
-            bytes_max: STATE_BYTES_MAX,
-        },
+/// `None` when it left nothing.
+pub(super) async fn emergency_state(
+    app: &App,
+    review: &RunReview,
+) -> Result<Option<Recorded>, StoreError> {
+    let Some(emergency) = review.apply.emergency.as_ref() else {
+        return Ok(None);
+    };
+    let of = |object, kind, sha256| Recorded {
+        object,
+        kind,
+        sha256,
+        bytes_max: STATE_BYTES_MAX,
     };
     if let Some(object) = emergency.errored_state_object {
-        return Ok(of(object, ObjectKind::ErroredState, None));
+        return Ok(Some(of(object, ObjectKind::ErroredState, None)));
     }
-    let staged = emergency.staged.as_ref().ok_or_else(hidden)?;
+    let Some(staged) = emergency.staged.as_ref() else {
+        return Ok(None);
+    };
     let row = states::by_id(&app.store, review.facts.organization, staged.version).await?;
-    let object = row.and_then(|row| row.object).ok_or_else(hidden)?;
-    Ok(of(object, ObjectKind::State, Some(staged.digest)))
+    let object = row.and_then(|row| row.object);
+    Ok(object.map(|object| of(object, ObjectKind::State, Some(staged.digest))))
+}
+
+/// The plan file, as the run recorded it.
+pub(super) const fn raw_plan(plan: &PlanRecord) -> Recorded {
+    Recorded {
+        object: plan.plan_object,
+        kind: ObjectKind::Plan,
+        sha256: Some(plan.plan),
+        bytes_max: PLAN_BYTES_MAX,
+    }
 }
 
 /// An artifact and what it is called.

@@ -7,16 +7,21 @@ mod plan_changes;
 mod policy;
 mod recovery;
 mod request;
+mod review;
 mod view;
 mod waiting;
+mod warnings;
+
+use std::collections::HashMap;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use stackship_domain::ids::{RunId, WorkspaceId};
 use stackship_domain::run::{RunKind, SourceKind, Status};
-use stackship_domain::{Actor, Timestamp};
+use stackship_domain::{Actor, Name, Timestamp};
 use stackship_projections::{InventoryFilter, InventoryRow, READ_YOUR_WRITES_LIMIT};
+use stackship_store::records::workspaces;
 use stackship_workflow::create;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -36,6 +41,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(run_create, run_list_of_workspace))
         .routes(routes!(run_list))
         .routes(routes!(run_read))
+        .merge(review::router())
         .merge(plan_changes::router())
         .merge(policy::router())
         .merge(decisions::router())
@@ -51,6 +57,9 @@ struct RunEntry {
     /// Its workspace.
     #[schema(value_type = String)]
     workspace: WorkspaceId,
+    /// The workspace's name now.
+    #[schema(value_type = Option<String>)]
+    workspace_name: Option<Name>,
     /// Where it stands.
     #[schema(schema_with = schema::status)]
     status: Status,
@@ -76,10 +85,11 @@ struct RunEntry {
     ended_at: Option<Timestamp>,
 }
 
-impl From<InventoryRow> for RunEntry {
-    fn from(row: InventoryRow) -> Self {
+impl RunEntry {
+    fn of(row: InventoryRow, names: &HashMap<WorkspaceId, Name>) -> Self {
         Self {
             id: row.run,
+            workspace_name: names.get(&row.workspace).cloned(),
             workspace: row.workspace,
             status: row.status,
             kind: row.kind,
@@ -155,7 +165,12 @@ async fn page(
         .views
         .inventory_page(organization, filter, cursor, limit)
         .await?;
-    let rows = page.rows.into_iter().map(Into::into).collect();
+    let mut shown: Vec<WorkspaceId> = page.rows.iter().map(|row| row.workspace).collect();
+    shown.sort_unstable();
+    shown.dedup();
+    let names = workspaces::names(&app.store.pool, organization, &shown).await?;
+    let entry = |row| RunEntry::of(row, &names);
+    let rows = page.rows.into_iter().map(entry).collect();
     Ok(List::new(rows, page.next_cursor))
 }
 

@@ -1,6 +1,6 @@
 //! A doubtful apply: what is known of it, and what an operator says became of it.
 
-mod evidence;
+pub(super) mod evidence;
 
 use axum::extract::State;
 use stackship_workflow::recovery;

@@ -4,8 +4,7 @@ pub(super) mod phases;
 
 use serde::Serialize;
 use stackship_domain::ids::{
-    ConfigurationVersionId, InputSnapshotId, OrganizationId, ProjectId, RunId, StateVersionId,
-    WorkspaceId,
+    ConfigurationVersionId, InputSnapshotId, OrganizationId, ProjectId, RunId, WorkspaceId,
 };
 use stackship_domain::run::{Facts, RunKind, Source, SourceKind, Status, TerminalReason, Warning};
 use stackship_domain::{Actor, Sha256Digest, Timestamp, TofuVersion};
@@ -15,7 +14,8 @@ use utoipa::ToSchema;
 
 use super::evidence::{self, ApprovalView};
 use super::policy::{self, PolicyPinsView, PolicyView};
-use super::waiting::{WaitingFor, waiting_for};
+use super::waiting::{WaitingFor, tell_status_ahead, waiting_for};
+use super::warnings::WarningView;
 use crate::v1::schema;
 use crate::{ApiError, App};
 use phases::{ApplyView, PlanView};
@@ -134,34 +134,6 @@ struct RecoveryView {
     since: Timestamp,
 }
 
-/// One thing to know before a plan is approved.
-#[derive(Serialize, ToSchema)]
-struct WarningView {
-    /// Its code.
-    #[schema(schema_with = schema::warning)]
-    kind: &'static str,
-    /// The run that it is about.
-    #[schema(value_type = String)]
-    run: RunId,
-    /// The state that it is about.
-    #[schema(value_type = String)]
-    state_version: StateVersionId,
-    /// What is the matter and what to do.
-    message: String,
-}
-
-impl From<&Warning> for WarningView {
-    fn from(warning: &Warning) -> Self {
-        let Warning::EmergencyStateNotAdopted { run, state, .. } = warning;
-        Self {
-            kind: warning.code(),
-            run: *run,
-            state_version: *state,
-            message: warning.sentence(),
-        }
-    }
-}
-
 /// How a run ended.
 #[derive(Serialize, ToSchema)]
 struct EndView {
@@ -249,12 +221,7 @@ pub(super) async fn read(
     let workspace = review.facts.workspace;
     let workspace = app.views.workspace_status(organization, workspace).await?;
     let mut waiting_for = waiting_for(&review, workspace.as_ref());
-    if let Some(waiting) = &mut waiting_for
-        && let Some(ahead) = waiting.run_ahead()
-    {
-        let ahead = app.views.review(organization, ahead).await?;
-        waiting.tell_status(ahead.map(|ahead| ahead.status));
-    }
+    tell_status_ahead(app, organization, waiting_for.as_mut()).await?;
     let warnings = review.to_be_known(workspace.as_ref());
     Ok(view(review, &warnings, waiting_for))
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use stackship_domain::Timestamp;
-use stackship_domain::ids::RunId;
+use stackship_domain::ids::{OrganizationId, RunId};
 use stackship_domain::run::{RunKind, Status};
 use stackship_domain::workspace::Holder;
 use stackship_projections::run_review::Decision;
@@ -11,12 +11,13 @@ use stackship_projections::{QueuePlace, RunReview};
 use utoipa::ToSchema;
 
 use crate::v1::schema;
+use crate::{ApiError, App};
 
 /// What a run waits for.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub(super) struct WaitingFor {
     /// What it is.
-    kind: WaitingKind,
+    pub(super) kind: WaitingKind,
     /// Who or what exactly: the run or the person in the way.
     id: Option<String>,
     /// Where the run in the way stands: what has to happen to it first.
@@ -33,21 +34,31 @@ pub(super) struct WaitingFor {
 
 impl WaitingFor {
     /// The run in the way, if it is one.
-    pub(super) fn run_ahead(&self) -> Option<RunId> {
+    fn run_ahead(&self) -> Option<RunId> {
         let id = self.id.as_ref().filter(|_| self.kind == WaitingKind::Run)?;
         id.parse().ok()
     }
+}
 
-    /// Adds where that run stands.
-    pub(super) const fn tell_status(&mut self, status: Option<Status>) {
-        self.status = status;
+/// Adds where the run in the way stands, if a run is in the way.
+pub(super) async fn tell_status_ahead(
+    app: &App,
+    organization: OrganizationId,
+    waiting: Option<&mut WaitingFor>,
+) -> Result<(), ApiError> {
+    if let Some(waiting) = waiting
+        && let Some(ahead) = waiting.run_ahead()
+    {
+        let ahead = app.views.review(organization, ahead).await?;
+        waiting.status = ahead.map(|ahead| ahead.status);
     }
+    Ok(())
 }
 
 /// What a run can wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum WaitingKind {
+pub(super) enum WaitingKind {
     /// Another run of its workspace.
     Run,
     /// A person who locked the workspace by hand.

@@ -101,6 +101,7 @@ table! {
     GET "/v1/workspaces/{workspace}/runs" => May(P::RunRead, P::WorkspaceRead),
     POST "/v1/workspaces/{workspace}/runs" => May(P::RunCreate, P::WorkspaceRead),
     GET "/v1/runs/{run}" => May(P::RunRead, P::RunRead),
+    GET "/v1/runs/{run}/review" => May(P::RunRead, P::RunRead),
     GET "/v1/runs/{run}/logs/{phase}" => May(P::RunRead, P::RunRead),
     GET "/v1/runs/{run}/plan-changes" => May(P::RunRead, P::RunRead),
     GET "/v1/runs/{run}/policy-result" => May(P::RunRead, P::RunRead),

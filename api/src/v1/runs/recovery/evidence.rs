@@ -65,8 +65,8 @@ struct DoubtView {
 }
 
 /// A state version.
-#[derive(Serialize, ToSchema)]
-struct StateVersionView {
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::v1::runs) struct StateVersionView {
     /// Which one.
     #[schema(value_type = String)]
     version: StateVersionId,
@@ -80,19 +80,19 @@ struct StateVersionView {
 }
 
 /// What can be decided.
-#[derive(Serialize, ToSchema)]
-struct Choices {
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::v1::runs) struct Choices {
     /// The staged state becomes the workspace's state.
-    adopt: Choice,
+    pub(in crate::v1::runs) adopt: Choice,
     /// Nothing had changed.
-    no_change: Choice,
+    pub(in crate::v1::runs) no_change: Choice,
 }
 
 /// One decision.
-#[derive(Serialize, ToSchema)]
-struct Choice {
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::v1::runs) struct Choice {
     /// Whether the run and its workspace would take it now; the permissions are another question.
-    possible: bool,
+    pub(in crate::v1::runs) possible: bool,
     /// The code with which it would be refused now.
     refused_with: Option<String>,
     /// What it would do.
@@ -120,8 +120,16 @@ struct ResolvedView {
 const ADOPTED: &str = "adopt_emergency_state";
 const NO_CHANGE: &str = "declare_no_change";
 
-fn resolution() -> utoipa::openapi::ObjectBuilder {
+pub(in crate::v1::runs) fn resolution() -> utoipa::openapi::ObjectBuilder {
     schema::one_of([ADOPTED, NO_CHANGE])
+}
+
+/// The name of a resolution on this wire.
+pub(in crate::v1::runs) const fn resolution_name(resolution: &RecoveryResolution) -> &'static str {
+    match resolution {
+        RecoveryResolution::AdoptEmergencyState { .. } => ADOPTED,
+        RecoveryResolution::DeclareNoChange => NO_CHANGE,
+    }
 }
 
 /// Everything that was recorded about the doubt of a run.
@@ -140,10 +148,7 @@ pub(super) async fn read(app: &App, may: &InRun<RunRead>) -> Result<RecoveryEvid
         .as_ref()
         .is_some_and(|kept| kept.errored_state_object.is_some());
     let staged = staged.and_then(|kept| kept.staged);
-    let choices = Choices {
-        adopt: adopt(app, may, staged.as_ref()).await?,
-        no_change: no_change(app, may, head.as_ref()).await?,
-    };
+    let choices = choices(app, may, staged.as_ref(), head.as_ref()).await?;
     Ok(RecoveryEvidence {
         run,
         status: review.status,
@@ -164,7 +169,20 @@ pub(super) async fn read(app: &App, may: &InRun<RunRead>) -> Result<RecoveryEvid
     })
 }
 
-fn planned_against(review: &RunReview) -> Option<PredecessorView> {
+/// What can be decided about the doubt, and what each decision would do.
+pub(in crate::v1::runs) async fn choices(
+    app: &App,
+    may: &InRun<RunRead>,
+    staged: Option<&StagedState>,
+    head: Option<&StateVersionRow>,
+) -> Result<Choices, ApiError> {
+    Ok(Choices {
+        adopt: adopt(app, may, staged).await?,
+        no_change: no_change(app, may, head).await?,
+    })
+}
+
+pub(in crate::v1::runs) fn planned_against(review: &RunReview) -> Option<PredecessorView> {
     let plan = review.plan.record.as_ref()?;
     predecessor(&plan.predecessor)
 }
@@ -276,10 +294,7 @@ impl From<StateVersionRow> for StateVersionView {
 impl From<RecoveryDecision> for ResolvedView {
     fn from(decision: RecoveryDecision) -> Self {
         Self {
-            resolution: match decision.resolution {
-                RecoveryResolution::AdoptEmergencyState { .. } => ADOPTED,
-                RecoveryResolution::DeclareNoChange => NO_CHANGE,
-            },
+            resolution: resolution_name(&decision.resolution),
             by: decision.by,
             at: decision.at,
             reason: decision.reason,

@@ -46,8 +46,8 @@ struct PlanResult {
 }
 
 /// How many resources a plan touches, by action.
-#[derive(Serialize, ToSchema)]
-struct CountsView {
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+pub(in crate::v1::runs) struct CountsView {
     /// Created.
     create: u32,
     /// Updated in place.
@@ -125,11 +125,11 @@ struct PublishedView {
     at: Timestamp,
 }
 
-fn plan_status() -> utoipa::openapi::ObjectBuilder {
+pub(in crate::v1::runs) fn plan_status() -> utoipa::openapi::ObjectBuilder {
     schema::one_of(["pending", "running", "finished", "errored", "canceled"])
 }
 
-fn apply_status() -> utoipa::openapi::ObjectBuilder {
+pub(in crate::v1::runs) fn apply_status() -> utoipa::openapi::ObjectBuilder {
     schema::one_of([
         "pending",
         "running",
@@ -140,7 +140,7 @@ fn apply_status() -> utoipa::openapi::ObjectBuilder {
     ])
 }
 
-fn attempt_status() -> utoipa::openapi::ObjectBuilder {
+pub(in crate::v1::runs) fn attempt_status() -> utoipa::openapi::ObjectBuilder {
     schema::one_of([
         "running",
         "finished",
