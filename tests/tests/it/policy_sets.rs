@@ -18,7 +18,7 @@ fn bundle(rules: &str) -> Vec<u8> {
 
 fn upload(owner: &Client, set: &str, archive: Vec<u8>) -> (StatusCode, Value) {
     let url = format!("{}/v1/policy-sets/{set}/versions", owner.url());
-    owner.send_bytes(Method::POST, &url, Upload::from(archive))
+    owner.upload_with(Method::POST, &url, Upload::from(archive))
 }
 
 #[test]

@@ -214,11 +214,11 @@ impl Client {
 
     /// Uploads to an address, whatever the answer is.
     pub fn upload(&self, url: &str, upload: Upload) -> (StatusCode, Value) {
-        self.send_bytes(Method::PUT, url, upload)
+        self.upload_with(Method::PUT, url, upload)
     }
 
-    /// Sends bytes to an address, whatever the answer is.
-    pub fn send_bytes(&self, method: Method, url: &str, upload: Upload) -> (StatusCode, Value) {
+    /// The same with another method.
+    pub fn upload_with(&self, method: Method, url: &str, upload: Upload) -> (StatusCode, Value) {
         let request = http().request(method, url).bearer_auth(&self.token);
         let mut request = request.body(upload.body);
         if let Some(length) = upload.length {
