@@ -13,7 +13,6 @@ mod reading;
 pub mod request_id;
 pub mod runner_v1;
 pub mod signed_path;
-mod state_scan;
 pub mod v1;
 pub mod v2;
 

@@ -7,7 +7,7 @@ mod permissions;
 mod scopes;
 
 pub use denied::Denied;
-pub use guard::{NoQuery, Person, Proven};
+pub use guard::{NoQuery, Person, Proven, Quietly};
 pub use permissions::{
     ArtifactRead, ArtifactReadSensitive, AuditRead, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft,
     ProjectRead, ProjectWrite, Requires, RunApprove, RunCancel, RunCreate, RunRead, RunRecover,

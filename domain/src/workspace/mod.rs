@@ -7,12 +7,14 @@ mod command;
 mod decide;
 mod event;
 mod refusal;
+mod rollback;
 #[doc(hidden)]
 pub mod samples;
 
 pub use command::Command;
 pub use event::{Event, Holder, StateHead, UnlockCause};
 pub use refusal::Refusal;
+pub use rollback::Rollback;
 
 use crate::Fence;
 use crate::ids::RunId;
@@ -71,6 +73,7 @@ impl Workspace {
             }
             Event::LockReleased { .. } => self.lock = None,
             Event::StatePublished { state, .. } => self.head = Some(state.clone()),
+            Event::StateRolledBack { rollback, .. } => self.head = Some(rollback.state.clone()),
         }
     }
 

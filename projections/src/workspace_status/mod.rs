@@ -86,6 +86,7 @@ impl WorkspaceStatus {
             }
             Event::LockReleased { .. } => self.lock = None,
             Event::StatePublished { state, .. } => self.head = Some(state.clone()),
+            Event::StateRolledBack { rollback, .. } => self.head = Some(rollback.state.clone()),
         }
         self.last_sequence = recorded.sequence;
     }

@@ -3,8 +3,11 @@
 mod audit;
 mod bare;
 mod figures;
+mod json_output;
+mod memory;
 mod product;
 mod run;
+mod scripted;
 mod terminal;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +28,9 @@ pub enum Benchmark {
     /// Verification of an audit of 200,000 entries, against one SHA-256 over the same bytes. Measure a
     /// release build.
     Audit,
+    /// A plan as JSON of 100 MiB, the largest there is, through `/api/v2`, against reading the same file;
+    /// and what the server's process takes of memory for it, above idle. Measure a release build.
+    JsonOutput,
 }
 
 /// How to measure.
@@ -64,6 +70,7 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Run => run::measure(&command).await?,
         Benchmark::Terminal => terminal::measure(&command).await?,
         Benchmark::Audit => audit::measure(&command)?,
+        Benchmark::JsonOutput => json_output::measure(&command).await?,
     };
     if command.json {
         figures::print_json(&figures);

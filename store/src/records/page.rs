@@ -25,11 +25,11 @@ impl Page {
         Self::new(None, PAGE_MAX)
     }
 
-    pub(super) fn after(&self) -> &str {
+    pub(crate) fn after(&self) -> &str {
         &self.after
     }
 
-    pub(super) fn limit(&self) -> i64 {
+    pub(crate) fn limit(&self) -> i64 {
         self.limit.into()
     }
 }

@@ -88,7 +88,7 @@ async fn workspace_force_unlock(
     answer(&app, may, committed).await
 }
 
-fn person(may: &InWorkspace<WorkspaceLock>) -> Result<UserId, Denied> {
+pub(super) fn person<P>(may: &InWorkspace<P>) -> Result<UserId, Denied> {
     may.caller
         .user()
         .map(|user| user.user)

@@ -19,6 +19,7 @@ pub struct Fill<'a> {
     world: &'a World,
     run: RunId,
     attempt: AttemptId,
+    state: StateVersionId,
     pub run_token: String,
     pub lease_token: String,
     pub other_lease_token: String,
@@ -26,8 +27,9 @@ pub struct Fill<'a> {
 }
 
 impl<'a> Fill<'a> {
-    /// A run that waits for a person, with its lease; and another run's lease.
+    /// A state; a run that waits for a person, with its lease; and another run's lease.
     pub async fn new(world: &'a World) -> Self {
+        let state = world.published_state(1, "secret").await.id;
         let (run, fence) = world.run_that_asks().await;
         world.seen_run(run).await;
         let (runner_token, leased) = world.lease(run, Some(fence)).await;
@@ -37,6 +39,7 @@ impl<'a> Fill<'a> {
             world,
             run,
             attempt: leased.attempt.id,
+            state,
             run_token: leased.run_token,
             lease_token: leased.lease_token,
             other_lease_token: other.lease_token,
@@ -75,7 +78,7 @@ impl<'a> Fill<'a> {
             ("kind", "plan".to_owned()),
             ("input", "configuration".to_owned()),
             ("attempt", self.attempt.to_string()),
-            ("state", clock::fresh::<StateVersionId>().to_string()),
+            ("state", self.state.to_string()),
             ("output", "wsout-1".to_owned()),
         ] {
             filled = filled.replace(&format!("{{{name}}}"), &value);
