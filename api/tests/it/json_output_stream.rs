@@ -64,6 +64,7 @@ async fn a_file_that_is_cut_while_it_is_read_ends_the_answer(pool: PgPool) {
         .open(&output.file)
         .unwrap();
     file.set_len((HEADER + 500 * SEALED_FRAME) as u64).unwrap();
+    drop(file);
     let came = wire.rest().await;
     assert!(came.len() < head.length, "{} bytes came", came.len());
     until("the file is closed", async || {
