@@ -13,10 +13,12 @@ use stackship_projections::{PageError, ProjectionError};
 use stackship_store::log::CommandError;
 use stackship_store::objects::ObjectError;
 use stackship_store::records::passwords::ProveError;
+use stackship_store::states::RestoreError;
 use stackship_store::{StoreError, Violation};
 use stackship_workflow::StepError;
 use stackship_workflow::create::CreateError;
 use stackship_workflow::recovery::RecoveryError;
+use stackship_workflow::rollback::RollbackError;
 
 use crate::auth::Denied;
 use crate::reading;
@@ -273,6 +275,8 @@ fn workspace_status(refusal: &workspace::Refusal) -> (StatusCode, &'static str) 
         Refusal::StaleFence { .. } => (StatusCode::CONFLICT, "WORKSPACE_FENCE_STALE"),
         Refusal::PredecessorMoved => (StatusCode::CONFLICT, "STATE_PREDECESSOR_MOVED"),
         Refusal::NotSuccessor => (StatusCode::CONFLICT, "STATE_NOT_SUCCESSOR"),
+        Refusal::StateMoved { .. } => (StatusCode::CONFLICT, "STATE_MOVED"),
+        Refusal::RestoresCurrent => (StatusCode::CONFLICT, "STATE_IS_CURRENT"),
         Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_INVALID"),
     }
 }
@@ -404,6 +408,22 @@ impl From<RecoveryError> for ApiError {
         match error {
             RecoveryError::Step(error) => error.into(),
             other => Self::Recovery(other),
+        }
+    }
+}
+
+impl From<RollbackError> for ApiError {
+    fn from(error: RollbackError) -> Self {
+        match error {
+            RollbackError::NoSuchVersion => Denied::not_found("state version").into(),
+            RollbackError::Restore(RestoreError::Store(error)) => error.into(),
+            RollbackError::Restore(encrypted @ RestoreError::Encrypted) => Self::Invalid {
+                status: StatusCode::CONFLICT,
+                code: "STATE_ENCRYPTED",
+                field: String::new(),
+                message: encrypted.to_string(),
+            },
+            RollbackError::Step(error) => error.into(),
         }
     }
 }

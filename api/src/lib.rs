@@ -15,7 +15,6 @@ pub mod request_id;
 pub mod runner_v1;
 pub mod serving;
 pub mod signed_path;
-mod state_scan;
 pub mod v1;
 pub mod v2;
 

@@ -12,6 +12,7 @@ pub mod judge;
 pub mod leasing;
 pub mod policy;
 pub mod recovery;
+pub mod rollback;
 
 use stackship_domain::ids::{OrganizationId, RunId};
 use stackship_domain::{Actor, run, workspace};

@@ -10,7 +10,8 @@ use stackship_domain::run::{self, Ending, RecoveryResolution, Run, Standing};
 use stackship_domain::{Actor, workspace};
 use stackship_store::log::{CommandError, Committed, Context};
 use stackship_store::recoveries;
-use stackship_store::{Store, StoreError, clock, states};
+use stackship_store::states::{self, Author};
+use stackship_store::{Store, StoreError, clock};
 
 use crate::StepError;
 
@@ -211,7 +212,7 @@ async fn is_head_of(
     run: RunId,
 ) -> Result<bool, StoreError> {
     let current = states::current(store, organization, workspace).await?;
-    Ok(current.is_some_and(|state| state.run == run))
+    Ok(current.is_some_and(|state| state.author == Author::Run(run)))
 }
 
 /// The command, if the run would take it.

@@ -39,6 +39,9 @@ pub enum Denied {
 }
 
 impl Denied {
+    /// There is no such artifact, or it may not be downloaded, or it is not what was recorded.
+    pub const ARTIFACT: Self = Self::not_found("artifact");
+
     /// There is no such thing, or the caller may not know of it.
     pub const fn not_found(kind: &'static str) -> Self {
         Self::NotFound { kind }

@@ -43,6 +43,30 @@ impl FromRequestParts<App> for Proven {
     }
 }
 
+/// What may be downloaded is nobody else's business: whoever may not is told the same as whoever asks for
+/// what is not there, down to the byte.
+#[derive(Debug, Clone)]
+pub struct Quietly<T>(pub T);
+
+impl<T> FromRequestParts<App> for Quietly<T>
+where
+    T: FromRequestParts<App, Rejection = Denied>,
+{
+    type Rejection = Denied;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Denied> {
+        match T::from_request_parts(parts, app).await {
+            Ok(may) => Ok(Self(may)),
+            Err(Denied::NotFound { .. } | Denied::Forbidden { .. } | Denied::RunToken) => {
+                Err(Denied::ARTIFACT)
+            }
+            Err(other @ (Denied::Unauthenticated | Denied::StepUp | Denied::Store(_))) => {
+                Err(other)
+            }
+        }
+    }
+}
+
 /// The request has no query string: what is guarded takes nothing from an address, which logs and
 /// histories keep (S-ART-1).
 #[derive(Debug, Clone, Copy)]

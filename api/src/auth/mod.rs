@@ -8,7 +8,7 @@ mod scopes;
 mod viewer;
 
 pub use denied::Denied;
-pub use guard::{NoQuery, Person, Proven};
+pub use guard::{NoQuery, Person, Proven, Quietly};
 pub use permissions::{
     ArtifactRead, ArtifactReadSensitive, AuditRead, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft,
     PolicyRead, PolicyWrite, ProjectRead, ProjectWrite, Requires, RunApprove, RunCancel, RunCreate,

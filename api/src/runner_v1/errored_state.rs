@@ -10,12 +10,14 @@ use stackship_store::StoreError;
 use stackship_store::Violation;
 use stackship_store::attempts::{AttemptRow, RunPrincipal};
 use stackship_store::objects::ObjectKind;
-use stackship_store::states::{self, NewState, OUTPUTS_BYTES_MAX, PutError, StateVersionRow};
+use stackship_store::states::{
+    self, Author, Identity, LINEAGE_BYTES_MAX, NewState, OUTPUTS_BYTES_MAX, PutError, Scanner,
+    StateVersionRow,
+};
 use tokio_util::io::StreamReader;
 
 use super::failure::Failure;
 use crate::App;
-use crate::state_scan::{Identity, LINEAGE_BYTES_MAX, Scanner};
 
 /// The largest state whose outputs are read out of it, in bytes; only this much is held in memory. Of
 /// a larger one the state is kept, and its outputs are known again after the next apply.
@@ -139,9 +141,9 @@ async fn follows(app: &App, run: RunPrincipal, content: &Content) -> Result<bool
         None => states::current(&app.store, run.organization, run.workspace).await?,
     };
     Ok(before.is_none_or(|before| {
-        let is_same = before.run == run.run
+        let is_same = before.author == Author::Run(run.run)
             && before.serial == content.identity.serial
-            && before.md5 == content.md5;
+            && before.md5.as_deref() == Some(&content.md5);
         before.lineage == content.identity.lineage
             && (is_same || content.identity.serial > before.serial)
     }))

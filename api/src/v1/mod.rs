@@ -6,6 +6,7 @@ mod audit;
 mod body;
 mod configurations;
 mod grants;
+mod guarded;
 mod logs;
 mod openapi;
 mod organizations;
@@ -48,7 +49,9 @@ fn documented() -> OpenApiRouter<App> {
 /// What a request or an answer of these holds may not be kept anywhere, so naming a request has no
 /// effect here; each may be said again as it is.
 fn never_kept() -> OpenApiRouter<App> {
-    step_up::router().merge(runs::guarded_router())
+    step_up::router()
+        .merge(runs::guarded_router())
+        .merge(workspaces::guarded_router())
 }
 
 fn repeatable() -> OpenApiRouter<App> {

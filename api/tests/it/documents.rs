@@ -102,6 +102,7 @@ async fn every_operation_answers_as_the_document_says(pool: PgPool) {
     administration(&mut walk).await;
     settings(&mut walk).await;
     policies::policies(&mut walk).await;
+    states(&mut walk).await;
     sources(&mut walk).await;
     decisions(&mut walk).await;
     ends(&mut walk).await;
@@ -135,7 +136,11 @@ async fn proofs(walk: &mut Walk<'_>) {
     let change = json!({"current": first, "new": "another horse battery"});
     walk.step("PUT", "/v1/user/password", &[], change).await;
     // Bytes, which no schema describes; that they come is among the promises of what is guarded.
-    for path in ["/v1/runs/{run}/raw-plan", "/v1/runs/{run}/emergency-state"] {
+    for path in [
+        "/v1/runs/{run}/raw-plan",
+        "/v1/runs/{run}/emergency-state",
+        "/v1/workspaces/{workspace}/state-versions/{state}/download",
+    ] {
         let answers = &walk.document["paths"][path]["post"]["responses"]["200"]["content"];
         assert!(answers["application/octet-stream"].is_object(), "{answers}");
         walk.seen.insert(format!("POST {path}"));
@@ -262,6 +267,24 @@ async fn settings(walk: &mut Walk<'_>) {
         )
         .await;
         walk.step("DELETE", &one, &ids, json!({})).await;
+    }
+}
+
+async fn states(walk: &mut Walk<'_>) {
+    const LIST: &str = "/v1/workspaces/{workspace}/state-versions";
+    let first = walk.world.published_state(1, "a").await.id.to_string();
+    let second = walk.world.published_state(2, "b").await.id.to_string();
+    let workspace = walk.world.acme.workspace.to_string();
+    let body = json!({"current": second, "reason": "The upgrade broke it."});
+    let roll_back = format!("{LIST}/{{state}}/rollback");
+    walk.step("POST", &roll_back, &[&workspace, &first], body)
+        .await;
+    let listed = walk.step("GET", LIST, &[&workspace], json!({})).await;
+    assert_eq!(listed.as_array().map(Vec::len), Some(3));
+    for state in listed.as_array().unwrap() {
+        let ids = [&workspace, id(state)];
+        walk.step("GET", &format!("{LIST}/{{state}}"), &ids, json!({}))
+            .await;
     }
 }
 
@@ -458,6 +481,6 @@ async fn ends(walk: &mut Walk<'_>) {
             acme.workspace.to_string()
         };
         let runs = walk.step("GET", template, &[&first], json!({})).await;
-        assert_eq!(runs.as_array().map(Vec::len), Some(4));
+        assert_eq!(runs.as_array().map(Vec::len), Some(6));
     }
 }

@@ -383,7 +383,7 @@ async fn no_route_gives_a_kept_answer_to_who_may_not_ask(pool: PgPool) {
     let (fill, reader) = (Fill::new(&world).await, &world.acme.reader);
     let mut routes = 0;
     for (method, template, who) in TABLE {
-        let (Who::May(permission, _) | Who::Guarded(permission, _)) = who else {
+        let (Who::May(permission, _) | Who::Guarded(permission)) = who else {
             continue;
         };
         if *method != "POST" || !template.starts_with("/v1/") || Role::Reader.grants(*permission) {

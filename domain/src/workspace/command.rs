@@ -1,6 +1,6 @@
 //! What may be asked of a workspace.
 
-use super::StateHead;
+use super::{Rollback, StateHead};
 use crate::Fence;
 use crate::ids::{RunId, UserId};
 use crate::run::Predecessor;
@@ -62,6 +62,13 @@ pub enum Command {
         /// The new state.
         state: StateHead,
     },
+    /// Make an older state the workspace's state again.
+    RollBackState {
+        /// Who.
+        by: UserId,
+        /// What to, in place of what, and why.
+        rollback: Rollback,
+    },
 }
 
 impl Command {
@@ -76,6 +83,7 @@ impl Command {
             Self::UnlockByPerson { .. } => "unlock_by_person",
             Self::ForceUnlock { .. } => "force_unlock",
             Self::PublishState { .. } => "publish_state",
+            Self::RollBackState { .. } => "roll_back_state",
         }
     }
 }

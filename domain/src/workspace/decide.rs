@@ -31,6 +31,7 @@ impl Workspace {
                 predecessor,
                 state,
             } => self.publish(run, fence, &predecessor, state),
+            Command::RollBackState { by, rollback } => self.roll_back(by, rollback),
         }
     }
 
@@ -165,14 +166,14 @@ impl Workspace {
         }
     }
 
-    fn is_followed_by(&self, state: &StateHead) -> bool {
+    pub(super) fn is_followed_by(&self, state: &StateHead) -> bool {
         match &self.head {
             None => state.serial >= 0,
             Some(head) => state.lineage == head.lineage && state.serial > head.serial,
         }
     }
 
-    fn acquired(&self, holder: Holder, reason: Option<String>) -> Event {
+    pub(super) fn acquired(&self, holder: Holder, reason: Option<String>) -> Event {
         Event::LockAcquired {
             holder,
             fence: self.fence.next(),
@@ -181,7 +182,7 @@ impl Workspace {
     }
 }
 
-fn released(lock: &Lock, cause: UnlockCause, left_behind: Option<StateHead>) -> Event {
+pub(super) fn released(lock: &Lock, cause: UnlockCause, left_behind: Option<StateHead>) -> Event {
     Event::LockReleased {
         holder: lock.holder,
         fence: lock.fence,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LEFT_BEHIND_MAX;
+use super::{LEFT_BEHIND_MAX, Rollback};
 use crate::ids::{RunId, StateVersionId, UserId};
 use crate::run::StagedState;
 use crate::{Fence, Sha256Digest};
@@ -133,6 +133,15 @@ pub enum Event {
         /// The state.
         state: StateHead,
     },
+    /// An older state became the workspace's state again, under a serial of its own.
+    StateRolledBack {
+        /// Who decided it.
+        by: UserId,
+        /// The fence of the lock that the person held meanwhile.
+        fence: Fence,
+        /// What to, in place of what, and why.
+        rollback: Rollback,
+    },
 }
 
 impl Event {
@@ -147,6 +156,7 @@ impl Event {
             Self::LockAcquired { .. } => "lock_acquired",
             Self::LockReleased { .. } => "lock_released",
             Self::StatePublished { .. } => "state_published",
+            Self::StateRolledBack { .. } => "state_rolled_back",
         }
     }
 }

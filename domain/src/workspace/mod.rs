@@ -7,12 +7,14 @@ mod command;
 mod decide;
 mod event;
 mod refusal;
+mod rollback;
 #[doc(hidden)]
 pub mod samples;
 
 pub use command::Command;
 pub use event::{Event, Holder, LeftBehind, StateHead, UnlockCause};
 pub use refusal::Refusal;
+pub use rollback::Rollback;
 
 use crate::Fence;
 use crate::ids::RunId;
@@ -87,6 +89,8 @@ impl Workspace {
                 self.head = Some(state.clone());
                 self.left_behind.clear();
             }
+            // What a failed apply left is still in no state.
+            Event::StateRolledBack { rollback, .. } => self.head = Some(rollback.state.clone()),
         }
     }
 

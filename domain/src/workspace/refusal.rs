@@ -2,7 +2,7 @@
 
 use super::{Holder, QUEUE_LENGTH_MAX};
 use crate::Fence;
-use crate::ids::RunId;
+use crate::ids::{RunId, StateVersionId};
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +61,15 @@ pub enum Refusal {
         "the new state does not follow the current one: its lineage differs or its serial is not higher"
     )]
     NotSuccessor,
+    /// The workspace's state is not the one that was to be rolled back.
+    #[error("the workspace's state is {}, not the one you named; look again", describe_state(.current.as_ref()))]
+    StateMoved {
+        /// What it is.
+        current: Option<StateVersionId>,
+    },
+    /// There is nothing to roll back.
+    #[error("this version is the workspace's state")]
+    RestoresCurrent,
     /// A decision without a reason.
     #[error("`reason` must say why")]
     ReasonMissing,
@@ -71,4 +80,8 @@ fn describe(holder: &Holder) -> String {
         Holder::Run { run } => run.to_string(),
         Holder::User { user } => user.to_string(),
     }
+}
+
+fn describe_state(state: Option<&StateVersionId>) -> String {
+    state.map_or_else(|| "none".to_owned(), ToString::to_string)
 }

@@ -1,6 +1,8 @@
 //! One valid value of everything, for tests here and in other rooms. Hidden from the documentation.
 
-use super::{Command, Event, Holder, LeftBehind, Lock, StateHead, UnlockCause, Workspace};
+use super::{
+    Command, Event, Holder, LeftBehind, Lock, Rollback, StateHead, UnlockCause, Workspace,
+};
 use crate::ids::{RunId, StateVersionId, UserId};
 use crate::run::Predecessor;
 use crate::run::samples::id;
@@ -122,7 +124,7 @@ fn after_a_failed_apply() -> Workspace {
 
 /// Every command, each with a name for the reviewed table.
 pub fn one_command_of_each() -> Vec<(&'static str, Command)> {
-    [of_the_queue(), of_people(), of_the_state()].concat()
+    [of_the_queue(), of_people(), of_the_state(), of_rollbacks()].concat()
 }
 
 fn of_the_queue() -> Vec<(&'static str, Command)> {
@@ -207,6 +209,60 @@ fn of_the_state() -> Vec<(&'static str, Command)> {
     ]
 }
 
+/// The first state's content again, as the successor of the third.
+pub fn rollback() -> Rollback {
+    Rollback {
+        predecessor: head(3).version,
+        restored: head(1).version,
+        state: head(4),
+        object: id(40),
+        reason: "The upgrade broke the gateway.".to_owned(),
+    }
+}
+
+fn of_rollbacks() -> Vec<(&'static str, Command)> {
+    let by_person = |rollback: Rollback| Command::RollBackState {
+        by: person(),
+        rollback,
+    };
+    let moved = Rollback {
+        predecessor: head(2).version,
+        ..rollback()
+    };
+    let current = Rollback {
+        restored: head(3).version,
+        ..rollback()
+    };
+    let lower = Rollback {
+        state: head(2),
+        ..rollback()
+    };
+    let foreign = Rollback {
+        state: StateHead {
+            lineage: "another".to_owned(),
+            ..head(4)
+        },
+        ..rollback()
+    };
+    let silent = Rollback {
+        reason: " ".to_owned(),
+        ..rollback()
+    };
+    let again = Rollback {
+        state: head(3),
+        ..rollback()
+    };
+    vec![
+        ("roll back state", by_person(rollback())),
+        ("roll back state, again", by_person(again)),
+        ("roll back state, moved", by_person(moved)),
+        ("roll back state, to the current", by_person(current)),
+        ("roll back state, older serial", by_person(lower)),
+        ("roll back state, other lineage", by_person(foreign)),
+        ("roll back state, no reason", by_person(silent)),
+    ]
+}
+
 /// Every event there is.
 pub fn one_event_of_each() -> Vec<Event> {
     vec![
@@ -230,6 +286,11 @@ pub fn one_event_of_each() -> Vec<Event> {
             run: run(),
             fence: fence(),
             state: head(4),
+        },
+        Event::StateRolledBack {
+            by: person(),
+            fence: fence(),
+            rollback: rollback(),
         },
     ]
 }

@@ -4,6 +4,7 @@ mod apply;
 mod creation;
 mod plan;
 mod policy;
+mod rollback;
 mod workspace_lock;
 
 use stackship_domain::run::samples::{self, at, attempt};

@@ -100,6 +100,8 @@ impl WorkspaceStatus {
                 self.head = Some(state.clone());
                 self.left_behind.clear();
             }
+            // What a failed apply left is still in no state.
+            Event::StateRolledBack { rollback, .. } => self.head = Some(rollback.state.clone()),
         }
         self.last_sequence = recorded.sequence;
     }

@@ -2,13 +2,30 @@
 
 use sqlx::PgPool;
 use stackship_domain::run::RunKind;
-use stackship_domain::workspace::{Command, Event, Holder, StateHead, UnlockCause, Workspace};
+use stackship_domain::workspace::{
+    Command, Event, Holder, Rollback, StateHead, UnlockCause, Workspace,
+};
 use stackship_domain::{Actor, Fence, Sha256Digest, run::samples};
 use stackship_projections::audit::AuditFilter;
 use stackship_projections::{InventoryFilter, QueuePlace, Recorded, WorkspaceStatus};
 use stackship_store::clock;
 
 use crate::world::World;
+
+/// A rollback that follows this state.
+fn rollback(state: &StateHead) -> Rollback {
+    Rollback {
+        predecessor: state.version,
+        restored: samples::id(12),
+        state: StateHead {
+            version: samples::id(14),
+            serial: 5,
+            ..state.clone()
+        },
+        object: samples::id(15),
+        reason: "The upgrade broke the gateway.".to_owned(),
+    }
+}
 
 #[test]
 fn the_status_follows_the_workspace() {
@@ -25,6 +42,8 @@ fn the_status_follows_the_workspace() {
         serial: 5,
         ..state.clone()
     };
+    let rollback = rollback(&state);
+    let restored = rollback.state.clone();
     let fence = Fence::NEVER.next();
     let person = Holder::User {
         user: samples::id(7),
@@ -63,6 +82,11 @@ fn the_status_follows_the_workspace() {
             fence: fence.next(),
             reason: Some("Maintenance.".to_owned()),
         },
+        Event::StateRolledBack {
+            by: samples::id(7),
+            fence: fence.next(),
+            rollback,
+        },
     ];
     let mut status = WorkspaceStatus::new(samples::id(3), samples::id(1));
     let mut workspace = Workspace::default();
@@ -86,6 +110,7 @@ fn the_status_follows_the_workspace() {
     assert_eq!(status.left_behind[0].state, left);
     let lock = status.lock.clone().unwrap();
     assert_eq!(lock.holder, person);
+    assert_eq!(status.head, Some(restored));
     assert_eq!(lock.since, samples::at(8));
     assert_eq!(lock.reason.as_deref(), Some("Maintenance."));
     assert_eq!(status.queue, [samples::id(3)]);

@@ -59,6 +59,27 @@ pub fn rate(
     }
 }
 
+/// The median of `samples` bytes, in MiB.
+pub fn mebibytes(name: &'static str, samples: &[u64]) -> Figure {
+    const KIB: u64 = 1024;
+    // Whole KiB first: those fit 32 bits for any memory that a process here has.
+    let mut sorted: Vec<f64> = samples
+        .iter()
+        .map(|bytes| f64::from(u32::try_from(bytes / KIB).unwrap_or(u32::MAX)) / 1024.0)
+        .collect();
+    sorted.sort_by(f64::total_cmp);
+    Figure {
+        name,
+        value: median(&sorted),
+        unit: "MiB",
+        baseline: None,
+        ratio: None,
+        n: sorted.len(),
+        min: sorted.first().copied().unwrap_or_default(),
+        max: sorted.last().copied().unwrap_or_default(),
+    }
+}
+
 /// The median and the 99th percentile of `samples` in milliseconds, each beside the same of `baseline`.
 pub fn percentiles(
     names: [&'static str; 2],
@@ -153,6 +174,13 @@ mod tests {
         assert!((figure.value - 4.0).abs() < 1e-9);
         assert!((figure.ratio.unwrap() - 0.5).abs() < 1e-9);
         assert!((figure.min - 2.0).abs() < 1e-9 && (figure.max - 8.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bytes_are_told_in_mebibytes() {
+        let figure = mebibytes("x", &[1 << 20, 3 << 20, (2 << 20) + (1 << 19)]);
+        assert!((figure.value - 2.5).abs() < 1e-9);
+        assert!((figure.min - 1.0).abs() < 1e-9 && (figure.max - 3.0).abs() < 1e-9);
     }
 
     #[test]

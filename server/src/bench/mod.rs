@@ -3,10 +3,13 @@
 mod audit;
 mod bare;
 mod figures;
+mod json_output;
+mod memory;
 mod product;
 mod review;
 mod run;
 mod runs;
+mod scripted;
 mod served;
 mod terminal;
 mod workspace;
@@ -38,6 +41,9 @@ pub enum Benchmark {
     /// Pages of a list of 1,000,000 runs, read over HTTP, against the same pages read bare. Measure a
     /// release build.
     Runs,
+    /// A plan as JSON of 100 MiB, the largest there is, through `/api/v2`, against reading the same file;
+    /// and what the server's process takes of memory for it, above idle. Measure a release build.
+    JsonOutput,
 }
 
 /// How to measure.
@@ -80,6 +86,7 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Workspace => workspace::measure(&command).await?,
         Benchmark::Review => review::measure(&command).await?,
         Benchmark::Runs => runs::measure(&command).await?,
+        Benchmark::JsonOutput => json_output::measure(&command).await?,
     };
     if command.json {
         figures::print_json(&figures);

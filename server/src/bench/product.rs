@@ -1,5 +1,6 @@
 //! The product: a server of its own with everything on, spoken to like anybody would.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use super::memory::Memory;
 use super::{Bench, bare};
 use crate::Failure;
 
@@ -29,6 +31,7 @@ pub struct Product {
     client: reqwest::Client,
     url: String,
     token: String,
+    environment: Vec<(&'static str, String)>,
     _home: TempDir,
 }
 
@@ -50,27 +53,36 @@ pub struct Taken {
 }
 
 impl Product {
-    /// Starts a server in a directory of its own.
+    /// Starts a server that runs OpenTofu, in a directory of its own.
     pub async fn start(bench: &Bench) -> Result<Self, Failure> {
+        Self::serve(Some(bench.mirror()?)).await
+    }
+
+    /// Starts a server that runs nothing itself.
+    pub async fn start_without_runner() -> Result<Self, Failure> {
+        Self::serve(None).await
+    }
+
+    async fn serve(mirror: Option<&Path>) -> Result<Self, Failure> {
         let home = tempfile::tempdir()?;
         let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
             .local_addr()?
             .port();
         let program = std::env::current_exe()?;
-        let environment = [
+        let mut environment = vec![
             (
                 "STACKSHIP_DATA_DIR",
                 home.path().join("data").display().to_string(),
             ),
             ("STACKSHIP_LISTEN", format!("127.0.0.1:{port}")),
             ("STACKSHIP_HOSTNAME", HOSTNAME.to_owned()),
-            (
-                "STACKSHIP_TOFU__MIRROR",
-                bench.mirror()?.display().to_string(),
-            ),
             ("STACKSHIP_LOG_FILTER", log_filter()),
             ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
         ];
+        environment.push(match mirror {
+            Some(mirror) => ("STACKSHIP_TOFU__MIRROR", mirror.display().to_string()),
+            None => ("STACKSHIP_RUNNER__ENABLED", "false".to_owned()),
+        });
         let server = Command::new(&program)
             .arg("serve")
             .env_clear()
@@ -92,32 +104,63 @@ impl Product {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let made = Command::new(&program)
-            .args([
-                "admin",
-                "bootstrap",
-                "--organization",
-                ORGANIZATION,
-                "--login",
-                "bench",
-                "--json",
-            ])
-            .env_clear()
-            .envs(environment)
-            .output()
-            .await?;
-        let made: Value = serde_json::from_slice(&made.stdout)?;
-        let token = made["token"]
-            .as_str()
-            .ok_or("bootstrap made no token")?
-            .to_owned();
-        Ok(Self {
+        let mut product = Self {
             server,
             client,
             url,
-            token,
+            token: String::new(),
+            environment,
             _home: home,
-        })
+        };
+        let made = product.admin(&[
+            "bootstrap",
+            "--organization",
+            ORGANIZATION,
+            "--login",
+            "bench",
+            "--json",
+        ]);
+        let made: Value = serde_json::from_str(&made.await?)?;
+        text(&made["token"])?.clone_into(&mut product.token);
+        Ok(product)
+    }
+
+    /// Carries out a command at the machine and says what it printed.
+    async fn admin(&self, arguments: &[&str]) -> Result<String, Failure> {
+        let made = Command::new(std::env::current_exe()?)
+            .arg("admin")
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .output()
+            .await?;
+        Ok(String::from_utf8(made.stdout)?)
+    }
+
+    /// Registers a runner; says its token.
+    pub async fn register_runner(&self, name: &str) -> Result<String, Failure> {
+        let printed = self.admin(&["create-runner", "--name", name]).await?;
+        let token = printed.lines().find_map(|line| line.strip_prefix("Token"));
+        Ok(token.ok_or("no runner was registered")?.trim().to_owned())
+    }
+
+    /// A request of a runner.
+    pub fn as_runner(&self, method: Method, path: &str, token: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        request.bearer_auth(token)
+    }
+
+    /// The answer to a request of the owner, its body still to be read.
+    pub async fn get(&self, path: &str) -> Result<reqwest::Response, Failure> {
+        let request = self.client.get(format!("{}{path}", self.url));
+        let answer = request.bearer_auth(&self.token).send().await?;
+        Ok(answer.error_for_status()?)
+    }
+
+    /// The memory of the server's process.
+    pub fn memory(&self) -> Result<Memory, Failure> {
+        let id = self.server.id().ok_or("the server has ended")?;
+        Ok(Memory::of(id))
     }
 
     /// Where it listens.
@@ -133,20 +176,44 @@ impl Product {
     /// A workspace that no run has touched.
     pub async fn workspace(&self, number: u16) -> Result<String, Failure> {
         let body = json!({"name": format!("bench-{number}"), "project": "default"});
-        let made = self
-            .call(
-                Method::POST,
-                &format!("/v1/organizations/{ORGANIZATION}/workspaces"),
-                Some(body),
-            )
-            .await?;
-        Ok(text(&made["data"]["id"])?.to_owned())
+        Ok(text(&self.new_workspace(body).await?["id"])?.to_owned())
+    }
+
+    /// A workspace of this region.
+    pub async fn workspace_in(&self, region: &str) -> Result<Value, Failure> {
+        let body = json!({"name": region, "project": "default", "region": region});
+        self.new_workspace(body).await
+    }
+
+    async fn new_workspace(&self, body: Value) -> Result<Value, Failure> {
+        let path = format!("/v1/organizations/{ORGANIZATION}/workspaces");
+        let mut made = self.call(Method::POST, &path, Some(body)).await?;
+        Ok(made["data"].take())
     }
 
     /// Uploads, creates a run, approves it at once, and waits until it is applied.
     pub async fn run(&self, workspace: &str) -> Result<Taken, Failure> {
         let slug = slug()?;
         let began = Instant::now();
+        let run = self.create_run_of(workspace, slug).await?;
+        let asking = self.until(&run, "awaiting_approval").await?;
+        let binding = text(&asking["data"]["approval"]["binding_digest"])?;
+        self.call(
+            Method::POST,
+            &format!("/v1/runs/{run}/approve"),
+            Some(json!({"binding_digest": binding})),
+        )
+        .await?;
+        let applied = self.until(&run, "applied").await?;
+        taken(began.elapsed(), &applied["data"])
+    }
+
+    /// Uploads and creates a run; says which.
+    pub async fn create_run(&self, workspace: &str) -> Result<String, Failure> {
+        self.create_run_of(workspace, slug()?).await
+    }
+
+    async fn create_run_of(&self, workspace: &str, slug: Vec<u8>) -> Result<String, Failure> {
         let path = format!("/v1/workspaces/{workspace}/configuration-versions");
         let configuration = self.call(Method::POST, &path, Some(json!({}))).await?;
         let configuration = text(&configuration["data"]["id"])?;
@@ -172,17 +239,7 @@ impl Product {
                 Some(body),
             )
             .await?;
-        let run = text(&run["data"]["id"])?.to_owned();
-        let asking = self.until(&run, "awaiting_approval").await?;
-        let binding = text(&asking["data"]["approval"]["binding_digest"])?;
-        self.call(
-            Method::POST,
-            &format!("/v1/runs/{run}/approve"),
-            Some(json!({"binding_digest": binding})),
-        )
-        .await?;
-        let applied = self.until(&run, "applied").await?;
-        taken(began.elapsed(), &applied["data"])
+        Ok(text(&run["data"]["id"])?.to_owned())
     }
 
     /// Stops the server and waits for its end.
@@ -197,7 +254,8 @@ impl Product {
         Ok(())
     }
 
-    async fn until(&self, run: &str, wanted: &str) -> Result<Value, Failure> {
+    /// Waits until the run stands there.
+    pub async fn until(&self, run: &str, wanted: &str) -> Result<Value, Failure> {
         let began = Instant::now();
         loop {
             let answer = self
@@ -250,7 +308,8 @@ fn log_filter() -> String {
     std::env::var("STACKSHIP_LOG_FILTER").unwrap_or_else(|_| "warn".to_owned())
 }
 
-fn text(value: &Value) -> Result<&str, Failure> {
+/// The text that an answer has here.
+pub fn text(value: &Value) -> Result<&str, Failure> {
     value
         .as_str()
         .ok_or_else(|| "the answer lacks a text that was expected".into())

@@ -40,6 +40,23 @@ impl ObjectReader {
     pub const fn sha256(&self) -> Sha256Digest {
         self.sha256
     }
+
+    /// The same, after its first frame was authenticated: what is wrong at the beginning is found
+    /// before anything was promised to whoever asked. A content of one frame is then verified as a whole.
+    pub async fn begun(self) -> Result<Self, ObjectError> {
+        let Self {
+            mut frames,
+            bytes,
+            sha256,
+        } = self;
+        let first = frames.try_next().await?;
+        let frames = stream::iter(first.map(Ok)).chain(frames).boxed();
+        Ok(Self {
+            frames,
+            bytes,
+            sha256,
+        })
+    }
 }
 
 impl std::fmt::Debug for ObjectReader {
@@ -218,10 +235,10 @@ struct StoredBytes {
 impl StoredBytes {
     async fn take(&mut self, amount: usize) -> Result<Vec<u8>, ObjectError> {
         while self.pending.len() < amount {
-            let more = self
-                .body
-                .try_next()
-                .await?
+            let more = self.body.try_next().await?;
+            let more = more
+                // A file that is cut while it is read gives nothing, again and again.
+                .filter(|more| !more.is_empty())
                 .ok_or(ObjectError::Corrupt(Corruption::Length))?;
             self.pending.extend_from_slice(&more);
         }
@@ -229,13 +246,11 @@ impl StoredBytes {
     }
 
     async fn end(&mut self) -> Result<(), ObjectError> {
-        while self.pending.is_empty() {
-            match self.body.try_next().await? {
-                Some(more) => self.pending.extend_from_slice(&more),
-                None => return Ok(()),
-            }
+        if self.pending.is_empty() && self.body.try_next().await?.is_none() {
+            Ok(())
+        } else {
+            Err(ObjectError::Corrupt(Corruption::Length))
         }
-        Err(ObjectError::Corrupt(Corruption::Length))
     }
 }
 

@@ -25,11 +25,11 @@ impl Page {
         Self::new(None, PAGE_MAX)
     }
 
-    pub(in crate::records) fn after(&self) -> &str {
+    pub(crate) fn after(&self) -> &str {
         &self.after
     }
 
-    pub(in crate::records) fn limit(&self) -> i64 {
+    pub(crate) fn limit(&self) -> i64 {
         self.limit.into()
     }
 }

@@ -11,9 +11,9 @@ use crate::{Store, StoreError};
 /// What is released, to whom the context names.
 #[derive(Debug, Clone)]
 pub struct Release<'a> {
-    /// The run it belongs to.
-    pub run: RunId,
-    /// The workspace of the run.
+    /// The run that made it; none made a state that a person rolled back to.
+    pub run: Option<RunId>,
+    /// The workspace.
     pub workspace: WorkspaceId,
     /// What it is: `raw_plan`, `emergency_state`, `state_version`.
     pub artifact: &'static str,

@@ -21,6 +21,7 @@ mod restored_elsewhere;
 mod roles_hold_below_their_scope;
 mod runs_are_pinned;
 mod states_are_fenced;
+mod states_roll_back;
 mod support;
 mod tenants_are_apart;
 mod tokens_end_with_their_minter;

@@ -6,6 +6,7 @@ mod support;
 mod access;
 mod apply;
 mod changes_without_counts;
+mod downloads;
 mod egress;
 mod hand_lock;
 mod hostile;

@@ -10,10 +10,7 @@ use serde::{Deserialize, Serialize};
 use stackship_domain::ids::PolicySetId;
 use stackship_domain::run::{PinnedPolicySet, PolicyOutcome, PolicyPins};
 use stackship_domain::{Actor, Sha256Digest, Timestamp};
-use stackship_policy::RESULT_BYTES_MAX;
 use stackship_projections::run_review::{OverrideReview, PolicyReview};
-use stackship_store::StoreError;
-use stackship_store::objects::ObjectKind;
 use stackship_workflow::decisions;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -176,15 +173,8 @@ async fn policy_result_read(
     let review = app.views.review(may.run.organization, may.run.id).await?;
     let review = review.ok_or(ApiError::Behind { run: may.run.id })?;
     let result = review.policy.result.ok_or(ApiError::NoPolicyResult)?;
-    let recorded = Recorded {
-        object: result.object,
-        kind: ObjectKind::PolicyResult,
-        sha256: Some(result.digest),
-        bytes_max: RESULT_BYTES_MAX as u64,
-    };
-    let opened = artifacts::open(&app, &may.run, recorded).await?;
-    let unusable = || StoreError::inconsistent("record.objects", "object_id", result.object);
-    let (_, reader) = opened.ok_or_else(unusable)?;
+    let recorded = Recorded::policy_result(&result);
+    let (_, reader) = artifacts::open(&app, (&may).into(), recorded).await?;
     let headers = [
         (CONTENT_TYPE, "application/json".to_owned()),
         (CACHE_CONTROL, "private, no-store".to_owned()),

@@ -75,7 +75,7 @@ async fn workspace_force_unlock(
     answer(&app, may, committed).await
 }
 
-fn person<P: Requires>(may: &InWorkspace<P>) -> Result<UserId, Denied> {
+pub(super) fn person<P: Requires>(may: &InWorkspace<P>) -> Result<UserId, Denied> {
     may.caller
         .user()
         .map(|user| user.user)

@@ -1,6 +1,7 @@
 //! Workspaces: the units of state, their settings and their lock.
 
 mod lock;
+mod states;
 mod view;
 
 use axum::extract::State;
@@ -20,6 +21,7 @@ use crate::auth::{
     Denied, InOrganization, InProject, InWorkspace, Tenant, WorkspaceRead, WorkspaceWrite,
 };
 use crate::{APPROVAL_SECONDS_DEFAULT, ApiError, App, Platform};
+pub(super) use states::guarded_router;
 use view::{WorkspaceDetail, WorkspaceView};
 
 /// Bounds of the time a plan waits for a decision: a minute to thirty days.
@@ -32,6 +34,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(workspace_list, workspace_create))
         .routes(routes!(workspace_read, workspace_change))
         .merge(lock::router())
+        .merge(states::router())
 }
 
 /// A workspace to be created. There is no automatic apply to ask for.

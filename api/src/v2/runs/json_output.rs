@@ -6,15 +6,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use stackship_store::objects::ObjectKind;
 
 use crate::App;
 use crate::artifacts::{self, Recorded};
 use crate::v2::access::OfPlan;
 use crate::v2::error::V2Error;
-
-/// The largest plan that is given out, in bytes (S-ART-5).
-const JSON_OUTPUT_BYTES_MAX: u64 = 100 * 1024 * 1024;
 
 /// Whatever keeps somebody with a credential from the document, the answer has the same bytes.
 pub async fn json_output(
@@ -30,14 +26,10 @@ pub async fn json_output(
     let plan = review
         .and_then(|review| review.plan.record)
         .ok_or_else(unavailable)?;
-    let recorded = Recorded {
-        object: plan.plan_json_object,
-        kind: ObjectKind::PlanJson,
-        sha256: Some(plan.plan_json),
-        bytes_max: JSON_OUTPUT_BYTES_MAX,
-    };
-    let opened = artifacts::open(&app, &may.run, recorded).await?;
-    let (_, reader) = opened.ok_or_else(unavailable)?;
+    let recorded = Recorded::plan_json(&plan);
+    let (_, reader) = artifacts::open(&app, (&may).into(), recorded)
+        .await
+        .map_err(|error| artifacts::unless_it_passes(error, unavailable()))?;
     let headers = [
         (CONTENT_TYPE, "application/json".to_owned()),
         (CONTENT_LENGTH, reader.bytes().to_string()),

@@ -41,7 +41,10 @@ fn resource(app: &App, base: Base, row: &StateVersionRow) -> StateResource {
             hosted_json_state_upload_url: None,
         },
         relationships: StateRelationships {
-            run: ToOne::to(Kind::Runs, row.run),
+            run: row
+                .author
+                .run()
+                .map_or(ToOne::NONE, |run| ToOne::to(Kind::Runs, run)),
         },
     }
 }

@@ -7,10 +7,11 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use stackship_domain::ids::StateVersionId;
-use stackship_store::states::{self, StateStatus, StateVersionRow};
+use stackship_store::states::{self, Author, StateStatus, StateVersionRow};
 
 use super::{resource, with_snapshots};
 use crate::App;
+use crate::artifacts::{self, Place, Recorded};
 use crate::auth::{Caller, InWorkspace, OrRun, Principal, StateRead};
 use crate::v2::access::{Reached, parameter};
 use crate::v2::error::V2Error;
@@ -65,7 +66,7 @@ impl FromRequestParts<App> for Readable {
             .ok_or_else(hidden)?;
         let workspace = row.workspace.to_string();
         let may = InWorkspace::<OrRun<StateRead>>::find(app, caller, &workspace).await?;
-        let is_own = matches!(&may.caller.principal, Principal::Run(run) if run.run == row.run);
+        let is_own = matches!(&may.caller.principal, Principal::Run(run) if row.author == Author::Run(run.run));
         if row.status != StateStatus::Published && !is_own {
             return Err(hidden());
         }
@@ -85,9 +86,13 @@ pub async fn read(State(app): State<App>, readable: Readable) -> Response {
 
 /// `GET state-versions/{state}/download`: the exact bytes, with the caller's credential.
 pub async fn download(State(app): State<App>, readable: Readable) -> Result<Response, V2Error> {
-    let reader = states::reader(&app.store, &readable.row)
-        .await?
-        .ok_or_else(|| V2Error::not_found("state version"))?;
+    let recorded = Recorded::state(&readable.row);
+    let recorded = recorded.ok_or_else(|| V2Error::not_found("state version"))?;
+    let place = Place {
+        organization: readable.row.organization,
+        workspace: readable.row.workspace,
+    };
+    let (_, reader) = artifacts::open(&app, place, recorded).await?;
     let headers = [
         (CONTENT_TYPE, "application/json".to_owned()),
         (CONTENT_LENGTH, reader.bytes().to_string()),

@@ -18,14 +18,14 @@ use stackship_domain::run::Phase;
 use stackship_store::attempts::RunPrincipal;
 use stackship_store::clock;
 use stackship_store::states::{
-    self, NewState, OUTPUTS_BYTES_MAX, PutError, STATE_BYTES_MAX, StateStatus, StateVersionRow,
+    self, Author, Identity, LINEAGE_BYTES_MAX, NewState, OUTPUTS_BYTES_MAX, PutError,
+    STATE_BYTES_MAX, Scanner, StateStatus, StateVersionRow,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
 use super::writer::Writer;
 use super::{resource, with_snapshots};
 use crate::signed_path::SignedPath;
-use crate::state_scan::{Identity, LINEAGE_BYTES_MAX, Scanner};
 use crate::v2::access::Signature;
 use crate::v2::error::V2Error;
 use crate::v2::uploads::reader;
@@ -133,9 +133,10 @@ fn is_successor(
             ),
         ));
     }
-    let is_same = predecessor.run == run.run
+    let has_md5 = |md5: &String| md5.eq_ignore_ascii_case(&announced.md5);
+    let is_same = predecessor.author == Author::Run(run.run)
         && predecessor.serial == announced.serial
-        && predecessor.md5.eq_ignore_ascii_case(&announced.md5);
+        && predecessor.md5.as_ref().is_some_and(has_md5);
     if announced.serial > predecessor.serial || is_same {
         return Ok(());
     }
@@ -203,7 +204,7 @@ pub async fn put_json(
 ) -> Result<StatusCode, V2Error> {
     let (run, row) = announced(&app, JSON, &token).await?;
     if let Err(error) = states::keep_json(&app.store, run, row.id, reader(body)).await {
-        tracing::warn!(error = %error, run.id = %row.run, "The JSON form of a state was not kept");
+        tracing::warn!(error = %error, run.id = %run.run, "The JSON form of a state was not kept");
     }
     Ok(StatusCode::OK)
 }
@@ -228,7 +229,7 @@ async fn announced(
     let run = RunPrincipal {
         organization: row.organization,
         workspace: row.workspace,
-        run: row.run,
+        run: row.author.run().ok_or_else(hidden)?,
         phase: Phase::Apply,
         attempt,
         fence: Some(row.fence),
@@ -278,7 +279,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Tee<R> {
 
 fn is_announced(seen: &Mutex<Seen>, row: &StateVersionRow) -> Result<(), PutError> {
     let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
-    if hex::encode(seen.md5.finalize()) != row.md5 {
+    if row.md5 != Some(hex::encode(seen.md5.finalize())) {
         return Err(PutError::Md5Mismatch);
     }
     let announced = Identity {

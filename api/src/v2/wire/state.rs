@@ -32,7 +32,7 @@ pub struct StateAttributes {
 /// What a state version points at.
 #[derive(Debug, Serialize)]
 pub struct StateRelationships {
-    /// The run that wrote it.
+    /// The run that wrote it; nothing when a person rolled back to it.
     pub run: ToOne,
 }
 

@@ -20,6 +20,7 @@ pub struct Fill<'a> {
     run: RunId,
     attempt: AttemptId,
     policy_set: String,
+    state: StateVersionId,
     pub run_token: String,
     pub lease_token: String,
     pub other_lease_token: String,
@@ -27,8 +28,9 @@ pub struct Fill<'a> {
 }
 
 impl<'a> Fill<'a> {
-    /// A run that waits for a person, with its lease; and another run's lease.
+    /// A state; a run that waits for a person, with its lease; and another run's lease.
     pub async fn new(world: &'a World) -> Self {
+        let state = world.published_state(1, "secret").await.id;
         let (run, fence) = world.run_that_asks().await;
         world.seen_run(run).await;
         let (runner_token, leased) = world.lease(run, Some(fence)).await;
@@ -39,6 +41,7 @@ impl<'a> Fill<'a> {
             run,
             attempt: leased.attempt.id,
             policy_set: world.policies("baseline").await,
+            state,
             run_token: leased.run_token,
             lease_token: leased.lease_token,
             other_lease_token: other.lease_token,
@@ -80,7 +83,7 @@ impl<'a> Fill<'a> {
             ("attempt", self.attempt.to_string()),
             ("policy_set", self.policy_set.clone()),
             ("version", "1".to_owned()),
-            ("state", clock::fresh::<StateVersionId>().to_string()),
+            ("state", self.state.to_string()),
             ("output", "wsout-1".to_owned()),
         ] {
             filled = filled.replace(&format!("{{{name}}}"), &value);

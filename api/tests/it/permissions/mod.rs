@@ -108,12 +108,9 @@ impl Who {
     fn expected_of_run(self) -> Outcome {
         match self {
             Self::ClientOrRun(..) | Self::RunAlone | Self::Insider => Reached,
-            Self::Themselves
-            | Self::Member
-            | Self::May(..)
-            | Self::Guarded(..)
-            | Self::Creates(_)
-            | Self::Applying => Forbidden,
+            Self::Themselves | Self::Member | Self::May(..) | Self::Creates(_) | Self::Applying => {
+                Forbidden
+            }
             _ => NotThere,
         }
     }
@@ -129,17 +126,10 @@ impl Who {
                     (false, false) => NotThere,
                 }
             }
-            Self::Guarded(permission, seen_with) => {
-                if role.grants(permission) || role.grants(seen_with) {
-                    Forbidden
-                } else {
-                    NotThere
-                }
-            }
+            Self::Guarded(permission) if role.grants(permission) => Forbidden,
             Self::Creates(permission) if role.grants(permission) => Reached,
-            Self::Empty(permission) if role.grants(permission) => NotThere,
-            Self::Creates(_) | Self::Empty(_) | Self::RunAlone | Self::Applying => Forbidden,
-            Self::Absent => NotThere,
+            Self::Creates(_) | Self::RunAlone | Self::Applying => Forbidden,
+            Self::Guarded(_) | Self::Absent => NotThere,
             _ => Reached,
         }
     }

@@ -13,9 +13,10 @@ pub enum Who {
     Member,
     /// Whoever has the first permission. Who has the second is told no, everybody else sees nothing.
     May(P, P),
-    /// The same, for whoever has also shown again who they are, which none of the callers has.
-    Guarded(P, P),
-    /// The same in `/api/v2`, where a run's token learns no more than a stranger.
+    /// Whoever has the permission and has shown again who they are, which none of the callers has, and is
+    /// told so. Everybody else sees nothing.
+    Guarded(P),
+    /// As `May`, in `/api/v2`, where a run's token learns no more than a stranger.
     Client(P, P),
     /// The same, and the run itself.
     ClientOrRun(P, P),
@@ -27,8 +28,6 @@ pub enum Who {
     Applying,
     /// `/api/v2`: any live credential of the organization.
     Insider,
-    /// `/api/v2`: whoever has the permission finds nothing there, as the workspace has no state.
-    Empty(P),
     /// `/api/v2`: something that is nowhere.
     Absent,
     /// Whoever holds the signed path; these hold a wrong one.
@@ -40,8 +39,8 @@ pub enum Who {
 }
 
 use Who::{
-    Absent, Anybody, Applying, Client, ClientOrRun, Creates, Empty, Guarded, Insider, Lease, May,
-    Member, RunAlone, Runner, Signature, Themselves,
+    Absent, Anybody, Applying, Client, ClientOrRun, Creates, Guarded, Insider, Lease, May, Member,
+    RunAlone, Runner, Signature, Themselves,
 };
 
 macro_rules! table {
@@ -68,6 +67,10 @@ table! {
     POST "/v1/workspaces/{workspace}/lock" => May(P::WorkspaceLock, P::WorkspaceRead),
     POST "/v1/workspaces/{workspace}/unlock" => May(P::WorkspaceLock, P::WorkspaceRead),
     POST "/v1/workspaces/{workspace}/force-unlock" => May(P::WorkspaceForceUnlock, P::WorkspaceRead),
+    GET "/v1/workspaces/{workspace}/state-versions" => May(P::WorkspaceRead, P::WorkspaceRead),
+    GET "/v1/workspaces/{workspace}/state-versions/{state}" => May(P::WorkspaceRead, P::WorkspaceRead),
+    POST "/v1/workspaces/{workspace}/state-versions/{state}/download" => Guarded(P::StateRead),
+    POST "/v1/workspaces/{workspace}/state-versions/{state}/rollback" => May(P::StateRecover, P::WorkspaceRead),
     GET "/v1/workspaces/{workspace}/variables" => May(P::VariableRead, P::WorkspaceRead),
     POST "/v1/workspaces/{workspace}/variables" => May(P::VariableWrite, P::WorkspaceRead),
     PATCH "/v1/workspaces/{workspace}/variables/{variable}" => May(P::VariableWrite, P::WorkspaceRead),
@@ -109,8 +112,8 @@ table! {
     POST "/v1/runs/{run}/approve" => May(P::RunApprove, P::RunRead),
     POST "/v1/runs/{run}/discard" => May(P::RunApprove, P::RunRead),
     POST "/v1/runs/{run}/cancel" => May(P::RunCancel, P::RunRead),
-    POST "/v1/runs/{run}/raw-plan" => Guarded(P::ArtifactReadSensitive, P::RunRead),
-    POST "/v1/runs/{run}/emergency-state" => Guarded(P::ArtifactReadSensitive, P::RunRead),
+    POST "/v1/runs/{run}/raw-plan" => Guarded(P::ArtifactReadSensitive),
+    POST "/v1/runs/{run}/emergency-state" => Guarded(P::ArtifactReadSensitive),
     POST "/v1/user/step-up" => Themselves,
     PUT "/v1/user/password" => Themselves,
     GET "/v1/runs/{run}/recovery" => May(P::RunRead, P::RunRead),
@@ -148,11 +151,11 @@ table! {
     GET "/api/v2/plans/{plan}/json-output" => Absent,
     GET "/api/v2/applies/{apply}" => Client(P::RunRead, P::RunRead),
     GET "/api/v2/logs/{signature}" => Signature,
-    GET "/api/v2/workspaces/{workspace}/current-state-version" => Empty(P::StateRead),
+    GET "/api/v2/workspaces/{workspace}/current-state-version" => ClientOrRun(P::StateRead, P::WorkspaceRead),
     GET "/api/v2/workspaces/{workspace}/current-state-version-outputs" => ClientOrRun(P::WorkspaceRead, P::WorkspaceRead),
     POST "/api/v2/workspaces/{workspace}/state-versions" => Applying,
-    GET "/api/v2/state-versions/{state}" => Absent,
-    GET "/api/v2/state-versions/{state}/download" => Absent,
+    GET "/api/v2/state-versions/{state}" => ClientOrRun(P::StateRead, P::WorkspaceRead),
+    GET "/api/v2/state-versions/{state}/download" => ClientOrRun(P::StateRead, P::WorkspaceRead),
     GET "/api/v2/state-version-outputs/{output}" => Absent,
     PUT "/api/v2/uploads/states/{signature}" => Signature,
     PUT "/api/v2/uploads/json-states/{signature}" => Signature,

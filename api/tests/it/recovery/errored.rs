@@ -42,7 +42,7 @@ async fn an_errored_state_is_staged_and_adopted(pool: PgPool) {
     let staged = newest(&world, &applying).await.unwrap();
     assert_ne!(staged.id, before.id);
     assert_eq!((staged.serial, staged.lineage.as_str()), (4, LINEAGE));
-    assert_eq!(staged.md5, hex::encode(Md5::digest(&bytes)));
+    assert_eq!(staged.md5, Some(hex::encode(Md5::digest(&bytes))));
     assert_eq!(staged.sha256, Some(Sha256Digest::of(&bytes)));
 
     let end = ApplyEnd::Exited {

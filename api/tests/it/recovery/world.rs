@@ -158,7 +158,7 @@ impl Applying {
 /// The command that makes a staged state the workspace's state.
 pub fn publish(staged: &StateVersionRow) -> workspace::Command {
     workspace::Command::PublishState {
-        run: staged.run,
+        run: staged.author.run().unwrap(),
         fence: staged.fence,
         predecessor: Predecessor::None,
         state: workspace::StateHead {

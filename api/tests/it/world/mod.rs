@@ -3,9 +3,11 @@
 mod people;
 pub mod policies;
 pub mod runs;
+pub mod states;
 
-pub use people::{Tenant, new_user, new_workspace, origin, token};
+pub use people::{Member, Tenant, new_user, new_workspace, origin, token};
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,6 +16,7 @@ use sqlx::{Executor as _, PgPool};
 use stackship_api::signed_path::{KEY_LABEL, SignedPaths};
 use stackship_api::{ApiSettings, App, AppInner, Platform};
 use stackship_domain::Timestamp;
+use stackship_domain::ids::ObjectId;
 use stackship_projections::{CursorKey, Projector, ViewWaiter, Views};
 use stackship_store::notify::Nudges;
 use stackship_store::objects::{KeyRing, Objects};
@@ -41,7 +44,7 @@ pub struct World {
     pub acme: Tenant,
     pub umbrella: Tenant,
     pub stop: CancellationToken,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Drop for World {
@@ -80,7 +83,7 @@ impl World {
             views,
             nudges,
             stop,
-            _directory: directory,
+            directory,
         }
     }
 
@@ -90,6 +93,19 @@ impl World {
             .json(body)
             .send(&self.router)
             .await
+    }
+
+    /// Where the bytes of this object are.
+    pub async fn object_file(&self, object: ObjectId) -> PathBuf {
+        let query = "select storage_key from record.objects where object_id = $1";
+        let key: String = sqlx::query_scalar(query)
+            .bind(object.to_string())
+            .fetch_one(&self.owner)
+            .await
+            .unwrap();
+        // As the kernel names it for an open file.
+        let root = self.directory.path().canonicalize().unwrap();
+        root.join("objects").join(key)
     }
 
     pub async fn count(&self, table: &str) -> i64 {

@@ -19,7 +19,7 @@ use super::{World, origin, until};
 use crate::http::Call;
 
 /// A lease that no test outlives.
-const LEASE_SECONDS: u32 = 600;
+pub const LEASE_SECONDS: u32 = 600;
 /// What people may see of every plan here; the blanks show whether it is passed on as it is.
 pub const PLAN_DIFF: &[u8] = b"{ \"schema\" : \"stackship.plan-diff/v1\" }\n";
 

@@ -37,7 +37,7 @@ pub fn runtime() -> &'static Runtime {
     })
 }
 
-fn http() -> &'static reqwest::Client {
+pub(super) fn http() -> &'static reqwest::Client {
     static HTTP: OnceLock<reqwest::Client> = OnceLock::new();
     HTTP.get_or_init(|| {
         // Somebody may have been faster.
@@ -286,7 +286,7 @@ impl From<Vec<u8>> for Upload {
     }
 }
 
-fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Value) {
+pub(super) fn answer(request: reqwest::RequestBuilder) -> (StatusCode, Value) {
     runtime().block_on(async {
         let answer = request.send().await.expect("the server answers");
         let (status, text) = (answer.status(), answer.text().await.expect("a text"));

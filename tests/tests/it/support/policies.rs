@@ -36,7 +36,7 @@ impl Client {
         let rules = format!("package stackship.names\n{rules}");
         let bundle = packed(&[("manifest.json", &manifest), ("names.rego", &rules)]);
         let path = format!("/v1/policy-sets/{set}/versions");
-        let (status, answer) = self.send_bytes(
+        let (status, answer) = self.upload_with(
             Method::POST,
             &format!("{}{path}", self.url()),
             Upload::from(bundle),

@@ -75,7 +75,7 @@ impl Drop for RemoteRunner {
     }
 }
 
-fn register(server: &Server, name: &str) -> String {
+pub(super) fn register(server: &Server, name: &str) -> String {
     let printed = server.admin(&["create-runner", "--name", name]);
     let token = printed.lines().find_map(|line| line.strip_prefix("Token"));
     token.expect("the program prints a token").trim().to_owned()

@@ -1,7 +1,7 @@
 //! `stackship serve` as a process of its own.
 
 use std::fs::{self, File};
-use std::io::PipeWriter;
+use std::io::{PipeWriter, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -150,17 +150,49 @@ impl Server {
         String::from_utf8(made.stdout).expect("the program prints text")
     }
 
+    /// Sets a user's password, as only somebody at the machine can.
+    pub fn set_password(&self, organization: &str, login: &str, password: &str) {
+        let mut command = self.command();
+        command.args([
+            "admin",
+            "set-password",
+            "--organization",
+            organization,
+            "--login",
+            login,
+        ]);
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        writeln!(writer, "{password}").expect("a pipe takes a line");
+        drop(writer);
+        let set = command.stdin(reader).stdout(Stdio::null()).status();
+        assert!(set.expect("the program starts").success());
+    }
+
     /// The most memory that the process has used, in bytes.
     pub fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// Begins to measure the peak anew; says what the process uses now, in bytes.
+    pub fn forget_peak_memory(&self) -> u64 {
+        fs::write(self.proc("clear_refs"), "5").expect("one may look at one's own child");
+        self.memory("VmRSS:")
+    }
+
+    fn memory(&self, name: &str) -> u64 {
         const KIB: u64 = 1024;
-        let process = self.process.as_ref().expect("a started server");
-        let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
+        let status = fs::read_to_string(self.proc("status"));
         let status = status.expect("a running process has a status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = line.and_then(|line| line.split_whitespace().next());
-        KIB * peak
-            .and_then(|peak| peak.parse::<u64>().ok())
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let value = line.and_then(|line| line.split_whitespace().next());
+        KIB * value
+            .and_then(|value| value.parse::<u64>().ok())
             .expect("a number of kB")
+    }
+
+    fn proc(&self, file: &str) -> String {
+        let process = self.process.as_ref().expect("a started server");
+        format!("/proc/{}/{file}", process.id())
     }
 
     fn command(&self) -> Command {

@@ -8,14 +8,13 @@ use stackship_domain::Sha256Digest;
 use stackship_domain::ids::ObjectId;
 use stackship_policy::{Evaluation, RESULT_BYTES_MAX};
 use stackship_projections::{RunReview, WorkspaceStatus};
-use stackship_runner_protocol::{PLAN_DIFF_BYTES_MAX, PLAN_JSON_BYTES_MAX};
 use stackship_store::StoreError;
 use stackship_store::attempts::{self, AttemptRow};
 use stackship_store::objects::{Descriptor, ObjectKind};
 use stackship_store::phase_logs::{self, TAIL_BYTES_MAX, TAIL_LINES_MAX};
 use stackship_store::records::runs_record::RunRecord;
 use stackship_store::records::users;
-use stackship_store::states::{self, STATE_BYTES_MAX, StateStatus, StateVersionRow};
+use stackship_store::states::{self, StateStatus, StateVersionRow};
 
 use super::ending::{LogTail, failed_phase};
 use super::known::Known;
@@ -24,7 +23,7 @@ use super::recovery::Doubted;
 use super::stages::{Published, published};
 use crate::artifacts::Recorded;
 use crate::auth::{InRun, RunRead};
-use crate::v1::runs::guarded::{emergency_state, raw_plan};
+use crate::v1::runs::guarded::emergency_state;
 use crate::v1::runs::recovery::evidence::choices;
 use crate::{ApiError, App};
 
@@ -147,26 +146,11 @@ async fn successor(
     let Some(row) = found.filter(is_it) else {
         return Ok((Known::Unavailable, Known::Unavailable));
     };
-    let state = row.object.map_or(Known::Unavailable, |object| {
-        recorded(object, ObjectKind::State, row.sha256, STATE_BYTES_MAX)
-    });
+    let state = match Recorded::state(&row) {
+        Some(value) => Known::Recorded { value },
+        None => Known::Unavailable,
+    };
     Ok((Some(published).into(), state))
-}
-
-const fn recorded(
-    object: ObjectId,
-    kind: ObjectKind,
-    sha256: Option<Sha256Digest>,
-    bytes_max: u64,
-) -> Known<Recorded> {
-    Known::Recorded {
-        value: Recorded {
-            object,
-            kind,
-            sha256,
-            bytes_max,
-        },
-    }
 }
 
 async fn artifacts(
@@ -176,24 +160,15 @@ async fn artifacts(
     state: Known<Recorded>,
 ) -> Result<Artifacts, StoreError> {
     let plan = review.plan.record.as_ref();
-    let of_plan = |object, kind, sha256, bytes_max| recorded(object, kind, Some(sha256), bytes_max);
-    let plan_changes = plan.map_or(Known::NotRecorded, |plan| {
-        let (object, sha256) = (plan.plan_diff_object, plan.plan_diff);
-        of_plan(object, ObjectKind::PlanDiff, sha256, PLAN_DIFF_BYTES_MAX)
-    });
-    let plan_json = plan.map_or(Known::NotRecorded, |plan| {
-        let (object, sha256) = (plan.plan_json_object, plan.plan_json);
-        of_plan(object, ObjectKind::PlanJson, sha256, PLAN_JSON_BYTES_MAX)
-    });
     let emergency = match (&review.apply.emergency, emergency_state(app, review).await?) {
         (None, _) => Known::NotRecorded,
         (Some(_), Some(value)) => Known::Recorded { value },
         (Some(_), None) => Known::Unavailable,
     };
     let wanted = [
-        plan_changes,
-        plan_json,
-        plan.map(raw_plan).into(),
+        plan.map(Recorded::plan_diff).into(),
+        plan.map(Recorded::plan_json).into(),
+        plan.map(Recorded::plan).into(),
         emergency,
         state,
     ];
@@ -216,7 +191,7 @@ async fn artifacts(
 
 const fn object(wanted: &Known<Recorded>) -> Option<ObjectId> {
     match wanted {
-        Known::Recorded { value } => Some(value.object),
+        Known::Recorded { value } => Some(value.object()),
         Known::NotRecorded | Known::Unavailable => None,
     }
 }
@@ -229,7 +204,7 @@ fn stored(wanted: &Known<Recorded>, found: &[Descriptor], run: &RunRecord) -> Kn
         Known::Unavailable => return Known::Unavailable,
     };
     let is_it = |found: &&Descriptor| {
-        found.id == wanted.object && wanted.first_difference(found, run).is_none()
+        found.id == wanted.object() && wanted.first_difference(found, run.into()).is_none()
     };
     match found.iter().find(is_it) {
         Some(found) => Some(Bytes(found.bytes)).into(),

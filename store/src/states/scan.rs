@@ -1,12 +1,16 @@
 //! The serial and the lineage inside a state, read while its bytes pass by. A state can be hundreds of
 //! megabytes, so nothing of it is kept; an encrypted one has both members in the same place.
 
+use std::ops::Range;
+
 use serde::de::DeserializeOwned;
 
 /// The longest lineage of a state, in bytes.
 pub const LINEAGE_BYTES_MAX: usize = 128;
 /// The longest member name or value that is kept, in bytes; longer ones are none of ours.
 const TOKEN_BYTES_MAX: usize = 256;
+/// The member that an encrypted state has and no other.
+const ENCRYPTED: &str = "encrypted_data";
 
 /// What a state says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +19,18 @@ pub struct Identity {
     pub serial: i64,
     /// Its lineage.
     pub lineage: String,
+}
+
+/// What was found in the bytes of a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What it says of itself.
+    pub identity: Identity,
+    /// Where the digits of its serial are, in bytes from the beginning.
+    pub serial_at: Range<u64>,
+    /// Whether the rest is encrypted: then the serial stands inside as well, and OpenTofu wants both to be
+    /// the same.
+    pub is_encrypted: bool,
 }
 
 /// Reads a JSON document byte by byte and keeps two members of its outermost object. It does not judge
@@ -33,8 +49,12 @@ pub struct Scanner {
     token: Token,
     name: Option<Member>,
     serial: Option<i64>,
+    serial_at: Range<u64>,
     lineage: Option<String>,
+    is_encrypted: bool,
     is_broken: bool,
+    /// How many bytes have passed.
+    passed: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,11 +67,16 @@ enum Member {
 #[derive(Debug, Default)]
 struct Token {
     bytes: Vec<u8>,
+    at: Range<u64>,
     is_too_long: bool,
 }
 
 impl Token {
-    fn push(&mut self, byte: u8) {
+    fn push(&mut self, byte: u8, at: u64) {
+        if self.bytes.is_empty() {
+            self.at.start = at;
+        }
+        self.at.end = at + 1;
         if self.bytes.len() < TOKEN_BYTES_MAX {
             self.bytes.push(byte);
         } else {
@@ -72,14 +97,24 @@ impl Scanner {
     pub fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.step(*byte);
+            self.passed += 1;
         }
     }
 
     /// What the document says, when it was one object with both members, each once.
     pub fn finish(self) -> Option<Identity> {
+        self.found().map(|found| found.identity)
+    }
+
+    /// The same, with where it stands.
+    pub fn found(self) -> Option<Found> {
         let is_whole = !self.is_broken && !self.in_text && self.depth == 0;
         let (serial, lineage) = (self.serial?, self.lineage?);
-        is_whole.then_some(Identity { serial, lineage })
+        is_whole.then_some(Found {
+            identity: Identity { serial, lineage },
+            serial_at: self.serial_at,
+            is_encrypted: self.is_encrypted,
+        })
     }
 
     fn step(&mut self, byte: u8) {
@@ -125,7 +160,7 @@ impl Scanner {
     /// Bytes deeper down belong to values that are not looked at.
     fn collect(&mut self, byte: u8) {
         if self.depth == 1 && (self.expects_name || self.name.is_some()) {
-            self.token.push(byte);
+            self.token.push(byte, self.passed);
         }
     }
 
@@ -151,11 +186,13 @@ impl Scanner {
     }
 
     fn end_name(&mut self) {
-        self.name = match self.token.take::<String>().as_deref() {
+        let name = self.token.take::<String>();
+        self.name = match name.as_deref() {
             Some("serial") => Some(Member::Serial),
             Some("lineage") => Some(Member::Lineage),
             _ => None,
         };
+        self.is_encrypted |= name.as_deref() == Some(ENCRYPTED);
     }
 
     fn end_value(&mut self) {
@@ -165,6 +202,7 @@ impl Scanner {
                 return;
             }
             Some(Member::Serial) => {
+                self.serial_at = self.token.at.clone();
                 let value = self.token.take();
                 self.is_broken |= value.is_none();
                 std::mem::replace(&mut self.serial, value).is_some()
@@ -204,6 +242,26 @@ mod tests {
         assert_eq!(scan(pretty), Some(identity(12, "a\"b")));
         let encrypted = r#"{"serial":1,"lineage":"x","meta":{"k":"}"},"encrypted_data":"e30="}"#;
         assert_eq!(scan(encrypted), Some(identity(1, "x")));
+    }
+
+    #[test]
+    fn the_digits_of_the_serial_are_found_where_they_stand() {
+        let found = |text: &str| {
+            let mut scanner = Scanner::default();
+            scanner.feed(text.as_bytes());
+            let found = scanner.found().unwrap();
+            let place = usize::try_from(found.serial_at.start).unwrap()
+                ..usize::try_from(found.serial_at.end).unwrap();
+            (text[place].to_owned(), found.is_encrypted)
+        };
+        let plain = r#"{"lineage":"7","a":{"serial":8},"serial" : 123 ,"b":"serial"}"#;
+        assert_eq!(found(plain), ("123".to_owned(), false));
+        let last = r#"{"lineage":"x","serial":4}"#;
+        assert_eq!(found(last), ("4".to_owned(), false));
+        let encrypted = r#"{"serial":56,"lineage":"x","meta":{},"encrypted_data":"e30="}"#;
+        assert_eq!(found(encrypted), ("56".to_owned(), true));
+        let only_called_so = r#"{"serial":1,"lineage":"encrypted_data","c":{"encrypted_data":1}}"#;
+        assert_eq!(found(only_called_so), ("1".to_owned(), false));
     }
 
     #[test]

@@ -1,17 +1,26 @@
 //! State versions: begun and staged by an applying run, published by the log alone.
 //!
 //! A staged state is what its run reads back; everybody else reads the published one. What is
-//! staged and never published is the run's emergency state: it is kept and never a version.
+//! staged and never published is the run's emergency state: it is kept and never a version. A person
+//! brings an older one back as a new one, which only the log writes.
 
-use sqlx::postgres::PgRow;
-use stackship_domain::ids::{ObjectId, OrganizationId, RunId, StateVersionId, WorkspaceId};
-use stackship_domain::{Fence, Sha256Digest, Timestamp};
+mod list;
+mod restore;
+mod row;
+mod scan;
+
+use stackship_domain::ids::{OrganizationId, RunId, StateVersionId, WorkspaceId};
 use tokio::io::AsyncRead;
 
 use crate::attempts::RunPrincipal;
-use crate::columns::Columns;
 use crate::objects::{NewObject, ObjectKind, ObjectReader};
 use crate::{Store, StoreError, Violation, clock};
+
+pub use list::published;
+pub use restore::{RestoreError, Restored, under_serial};
+pub use row::{Author, StateStatus, StateVersionRow};
+use row::{COLUMNS, parse};
+pub use scan::{Found, Identity, LINEAGE_BYTES_MAX, Scanner};
 
 /// The largest state, in bytes.
 pub const STATE_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -33,64 +42,6 @@ pub struct NewState {
     pub outputs: Option<Vec<u8>>,
 }
 
-/// How far a state has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StateStatus {
-    /// The bytes have not arrived.
-    Pending,
-    /// The bytes are here; only its run sees them.
-    Staged,
-    /// The workspace's state, now or once.
-    Published,
-}
-
-impl StateStatus {
-    const ALL: [Self; 3] = [Self::Pending, Self::Staged, Self::Published];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Staged => "staged",
-            Self::Published => "published",
-        }
-    }
-}
-
-/// A state version, as it is stored.
-#[derive(Debug, Clone)]
-pub struct StateVersionRow {
-    /// Which one.
-    pub id: StateVersionId,
-    /// The tenant.
-    pub organization: OrganizationId,
-    /// The workspace.
-    pub workspace: WorkspaceId,
-    /// The run that wrote it.
-    pub run: RunId,
-    /// The fence under which it was written.
-    pub fence: Fence,
-    /// Its serial.
-    pub serial: i64,
-    /// Its lineage.
-    pub lineage: String,
-    /// MD5 of its bytes.
-    pub md5: String,
-    /// How far it has come.
-    pub status: StateStatus,
-    /// The stored bytes.
-    pub object: Option<ObjectId>,
-    /// SHA-256 of the bytes.
-    pub sha256: Option<Sha256Digest>,
-    /// Number of bytes.
-    pub bytes: Option<i64>,
-    /// When it was begun.
-    pub created_at: Timestamp,
-    /// When it became the workspace's state.
-    pub published_at: Option<Timestamp>,
-    /// The stored outputs document.
-    pub outputs_object: Option<ObjectId>,
-}
-
 /// Why the bytes of a state were not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum PutError {
@@ -107,9 +58,6 @@ pub enum PutError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
-
-const COLUMNS: &str = "state_version_id, organization_id, workspace_id, run_id, fence, serial, lineage, md5, status, \
-     object_id, sha256, bytes, created_at, published_at, outputs_object_id";
 
 /// Begins a state version; the same announcement again finds the first one.
 pub async fn begin(store: &Store, new: NewState) -> Result<StateVersionRow, StoreError> {
@@ -248,7 +196,7 @@ pub async fn of_run(
     let row = by_id(store, principal.organization, id)
         .await?
         .ok_or(PutError::NotFound)?;
-    if row.run == principal.run && row.workspace == principal.workspace {
+    if row.author == Author::Run(principal.run) && row.workspace == principal.workspace {
         Ok(row)
     } else {
         Err(PutError::NotFound)
@@ -343,25 +291,4 @@ pub async fn outputs(
     serde_json::from_slice(&bytes)
         .map(Some)
         .map_err(|_| StoreError::inconsistent("record.state_versions", "outputs_object_id", row.id))
-}
-
-fn parse(row: &PgRow) -> Result<StateVersionRow, StoreError> {
-    let columns = Columns::new(row, "record.state_versions", "state_version_id")?;
-    Ok(StateVersionRow {
-        id: columns.parsed("state_version_id")?,
-        organization: columns.parsed("organization_id")?,
-        workspace: columns.parsed("workspace_id")?,
-        run: columns.parsed("run_id")?,
-        fence: Fence::from_stored(columns.plain("fence")?),
-        serial: columns.plain("serial")?,
-        lineage: columns.plain("lineage")?,
-        md5: columns.plain("md5")?,
-        status: columns.member("status", &StateStatus::ALL, StateStatus::as_str)?,
-        object: columns.parsed_or_null("object_id")?,
-        sha256: columns.digest_or_null("sha256")?,
-        bytes: columns.plain("bytes")?,
-        created_at: columns.time("created_at")?,
-        published_at: columns.time_or_null("published_at")?,
-        outputs_object: columns.parsed_or_null("outputs_object_id")?,
-    })
 }

@@ -1,0 +1,312 @@
+//! A plan as JSON is given out only when everything that is known of it agrees. Whatever is wrong, each
+//! thing alone, the answer is that of a plan which never was.
+
+use std::path::PathBuf;
+
+use sqlx::PgPool;
+use stackship_domain::Role;
+use stackship_domain::ids::{RunId, WorkspaceId};
+use stackship_domain::run::Status;
+use stackship_runner_protocol::{PLAN_JSON_BYTES_MAX, PhaseResult, PlanEnd, StoredArtifact};
+use stackship_store::objects::{NewObject, ObjectKind};
+use stackship_store::records::grants::{self, Grant, Scope};
+use stackship_store::records::{users, workspaces};
+use tokio::io::AsyncRead;
+
+use crate::http::{Answer, Call};
+use crate::v2::edge::create_run;
+use crate::v2::world::Served;
+use crate::world::{new_user, new_workspace, origin, token};
+
+/// A run whose plan as JSON is this document.
+pub struct Output {
+    pub served: Served,
+    pub run: RunId,
+    pub stored: StoredArtifact,
+    pub file: PathBuf,
+}
+
+impl Output {
+    pub async fn new(pool: PgPool, document: impl AsyncRead + Send) -> Self {
+        let served = Served::new(pool).await;
+        let run = create_run(&served, false).await.parse().unwrap();
+        let leased = served.lease().await;
+        let new = NewObject {
+            organization: served.acme.organization,
+            workspace: Some(served.acme.workspace),
+            kind: ObjectKind::PlanJson,
+            bytes_max: 2 * PLAN_JSON_BYTES_MAX,
+        };
+        let stored = served.store.objects.put(new, document).await.unwrap();
+        let stored = StoredArtifact {
+            object: stored.id,
+            sha256: stored.sha256,
+            bytes: stored.bytes,
+        };
+        let mut report = served.planned(b"plan", 1).await;
+        let PhaseResult::Plan {
+            end: PlanEnd::Planned { plan_json, .. },
+        } = &mut report
+        else {
+            panic!("{report:?}");
+        };
+        *plan_json = stored.clone();
+        served.report(&leased.attempt, &report).await;
+        served.until(run, Status::AwaitingApproval).await;
+        let file = served.object_file(stored.object).await;
+        Self {
+            served,
+            run,
+            stored,
+            file,
+        }
+    }
+
+    pub fn path(&self) -> String {
+        let plan = self.run.to_string().replace("run-", "plan-");
+        format!("/api/v2/plans/{plan}/json-output")
+    }
+
+    async fn get(&self, token: &str) -> Answer {
+        let call = Call::new("GET", self.path(), token);
+        call.send(&self.served.router).await
+    }
+
+    async fn read(&self) -> Answer {
+        self.get(&self.served.acme.reader.token).await
+    }
+
+    /// What everybody gets who asks for a plan that never was.
+    async fn of_no_plan(&self) -> Answer {
+        let path = "/api/v2/plans/plan-00000000000000000000000000/json-output";
+        let missing = Call::new("GET", path, &self.served.acme.reader.token);
+        let missing = missing.send(&self.served.router).await;
+        assert_eq!(missing.status, 404);
+        missing
+    }
+
+    async fn execute(&self, statements: &str) {
+        let done = sqlx::raw_sql(statements).execute(&self.served.owner).await;
+        done.unwrap_or_else(|error| panic!("{statements}: {error}"));
+    }
+
+    /// Everything that is known of the document, to be put back.
+    async fn keep(&self) {
+        self.execute(
+            "create table kept_objects as table record.objects; \
+             create table kept_reviews as table view.run_review",
+        )
+        .await;
+        std::fs::copy(&self.file, self.file.with_extension("kept")).unwrap();
+    }
+
+    async fn undo(&self) {
+        self.execute(
+            "update record.objects o \
+             set (organization_id, workspace_id, kind, storage_key, bytes, sha256, wrapped_key, key_id) = \
+                 (k.organization_id, k.workspace_id, k.kind, k.storage_key, k.bytes, k.sha256, k.wrapped_key, \
+                 k.key_id) \
+             from kept_objects k where k.object_id = o.object_id; \
+             update view.run_review r set doc = k.doc from kept_reviews k where k.run_id = r.run_id",
+        )
+        .await;
+        std::fs::copy(self.file.with_extension("kept"), &self.file).unwrap();
+    }
+
+    /// Asserts that this alone leads to the answer of no plan, and puts it back.
+    async fn assert_hidden(&self, what: &str, missing: &Answer) {
+        assert_same(what, &self.read().await, missing);
+        self.undo().await;
+        assert_eq!(self.read().await.status, 200, "{what} was put back");
+    }
+}
+
+fn assert_same(what: &str, answer: &Answer, missing: &Answer) {
+    let told = |answer: &Answer| {
+        let content_type = answer.headers["content-type"].clone();
+        (answer.status, content_type, answer.bytes.clone())
+    };
+    assert_eq!(told(answer), told(missing), "{what}");
+    let names = |answer: &Answer| answer.headers.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(answer), names(missing), "{what}");
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn each_thing_that_differs_hides_the_document(pool: PgPool) {
+    let document = br#"{"format_version":"1.2"}"#;
+    let output = Output::new(pool, &document[..]).await;
+    let whole = output.read().await;
+    assert_eq!(
+        (whole.status.as_u16(), &whole.bytes[..]),
+        (200, &document[..])
+    );
+    assert_eq!(whole.headers["content-type"], "application/json");
+    assert_eq!(whole.headers["cache-control"], "private, no-store");
+    let missing = output.of_no_plan().await;
+    output.keep().await;
+    let other = another_workspace(&output.served).await;
+
+    let object = output.stored.object;
+    let of_object =
+        |change: &str| format!("update record.objects set {change} where object_id = '{object}'");
+    let elsewhere = format!("workspace_id = '{other}'");
+    let of_tenant = format!(
+        "organization_id = '{}', workspace_id = null",
+        output.served.umbrella.organization
+    );
+    for change in [
+        "workspace_id = null",
+        &elsewhere,
+        &of_tenant,
+        "kind = 'plan'",
+        "kind = 'policy_input'",
+        "bytes = bytes + 1",
+        "bytes = bytes - 1",
+        "sha256 = decode(repeat('00', 32), 'hex')",
+        "wrapped_key = decode(repeat('00', 60), 'hex')",
+        "key_id = 'none'",
+        "storage_key = storage_key || 'x'",
+    ] {
+        output.execute(&of_object(change)).await;
+        output.assert_hidden(change, &missing).await;
+    }
+    let unknown = stackship_domain::Sha256Digest::of(b"unknown");
+    for (part, value) in [
+        ("plan_json_bytes", "23".to_owned()),
+        ("plan_json_bytes", "25".to_owned()),
+        ("plan_json", format!("\"{unknown}\"")),
+        (
+            "plan_json_object",
+            "\"obj-00000000000000000000000000\"".to_owned(),
+        ),
+    ] {
+        let place = format!("{{plan,record,{part}}}");
+        let change =
+            format!("update view.run_review set doc = jsonb_set(doc, '{place}', '{value}', false)");
+        output.execute(&change).await;
+        output
+            .assert_hidden(&format!("{part} = {value}"), &missing)
+            .await;
+    }
+    output
+        .execute("update view.run_review set doc = jsonb_set(doc, '{plan,record}', 'null')")
+        .await;
+    output.assert_hidden("no plan was recorded", &missing).await;
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn each_damage_to_the_stored_bytes_hides_the_document(pool: PgPool) {
+    let output = Output::new(pool, &b"{\"format_version\":\"1.2\"}"[..]).await;
+    let missing = output.of_no_plan().await;
+    output.keep().await;
+    for (what, damage) in DAMAGES {
+        let mut bytes = std::fs::read(&output.file).unwrap();
+        damage(&mut bytes);
+        std::fs::write(&output.file, bytes).unwrap();
+        output.assert_hidden(what, &missing).await;
+    }
+    std::fs::remove_file(&output.file).unwrap();
+    output.assert_hidden("gone", &missing).await;
+}
+
+/// What may happen to the bytes of a file.
+type Damage = fn(&mut Vec<u8>);
+
+const DAMAGES: [(&str, Damage); 6] = [
+    ("cut by a byte", |bytes| bytes.truncate(bytes.len() - 1)),
+    ("cut to its header", |bytes| bytes.truncate(17)),
+    ("empty", Vec::clear),
+    ("a byte too many", |bytes| bytes.push(0)),
+    ("another header", |bytes| bytes[0] ^= 1),
+    ("another first frame", |bytes| bytes[17] ^= 1),
+];
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn who_may_not_read_runs_there_learns_nothing(pool: PgPool) {
+    let output = Output::new(pool, &b"{}"[..]).await;
+    let (served, missing) = (&output.served, output.of_no_plan().await);
+    let other = another_workspace(served).await;
+    let elsewhere = member(served, other).await;
+    create_run(served, true).await;
+    let run_token = served.lease().await.run_token;
+    for (who, token) in [
+        (
+            "the owner of another organization",
+            &served.umbrella.owner.token,
+        ),
+        ("a reader of another workspace", &elsewhere),
+        ("another run", &run_token),
+    ] {
+        assert_same(who, &output.get(token).await, &missing);
+    }
+    let here = member(served, served.acme.workspace).await;
+    assert_eq!(
+        output.get(&here).await.status,
+        200,
+        "a reader of this workspace"
+    );
+}
+
+async fn another_workspace(served: &Served) -> WorkspaceId {
+    let context = origin(served.acme.owner.user).within(served.acme.organization);
+    let new = new_workspace(served.acme.project, "other");
+    workspaces::create(&served.store, &context, &new)
+        .await
+        .unwrap()
+}
+
+/// The token of somebody who is a reader there and nothing else.
+async fn member(served: &Served, workspace: WorkspaceId) -> String {
+    let store = &served.store;
+    let new = new_user(&stackship_store::clock::fresh_text());
+    let user = users::create(store, None, &new).await.unwrap();
+    let context = origin(served.acme.owner.user).within(served.acme.organization);
+    let grant = Grant {
+        scope: Scope::Workspace { workspace },
+        user,
+        role: Role::Reader,
+    };
+    grants::grant(store, &context, grant).await.unwrap();
+    token(store, served.acme.organization, user).await
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_document_of_the_limit_is_given_out_and_a_byte_more_is_not(pool: PgPool) {
+    let largest = Output::new(pool, blanks(PLAN_JSON_BYTES_MAX)).await;
+    let url = &largest.served.url;
+    let reader = &largest.served.acme.reader.token;
+    let mut wire = crate::socket::Wire::send(url, "GET", &largest.path(), reader, "").await;
+    let head = wire.head().await;
+    assert_eq!(
+        (head.status, head.length as u64),
+        (200, PLAN_JSON_BYTES_MAX)
+    );
+    // Consistent in everything, and too large.
+    let missing = largest.of_no_plan().await;
+    drop(wire);
+    let served = &largest.served;
+    let new = NewObject {
+        organization: served.acme.organization,
+        workspace: Some(served.acme.workspace),
+        kind: ObjectKind::PlanJson,
+        bytes_max: 2 * PLAN_JSON_BYTES_MAX,
+    };
+    let larger = served
+        .store
+        .objects
+        .put(new, blanks(PLAN_JSON_BYTES_MAX + 1))
+        .await
+        .unwrap();
+    let recorded = format!(
+        "update view.run_review set doc = jsonb_set(doc, '{{plan,record}}', doc #> '{{plan,record}}' || \
+         '{{\"plan_json_object\": \"{}\", \"plan_json\": \"{}\", \"plan_json_bytes\": {}}}')",
+        larger.id, larger.sha256, larger.bytes
+    );
+    largest.execute(&recorded).await;
+    assert_same("a byte more", &largest.read().await, &missing);
+}
+
+fn blanks(amount: u64) -> impl AsyncRead + Send {
+    use tokio::io::AsyncReadExt as _;
+    tokio::io::repeat(b' ').take(amount)
+}
