@@ -31,7 +31,7 @@ struct Resource {
     address: Option<String>,
     /// Present, though perhaps withheld, when the resource moved.
     #[serde(default, deserialize_with = "present")]
-    previous_address: Option<Option<String>>,
+    previous_address: Option<Previous>,
     #[serde(default)]
     deposed: Option<String>,
     imported: bool,
@@ -43,11 +43,15 @@ struct Output {
     name: Option<String>,
 }
 
+/// Where a resource was before; nothing in it when that is withheld.
+struct Previous(Option<String>);
+
 /// Tells a null from a member that is not there.
 fn present<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
-) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+) -> Result<Option<Previous>, D::Error> {
+    let address = Option::deserialize(deserializer)?;
+    Ok(Some(Previous(address)))
 }
 
 /// The lines for a plan-diff that [`inspect`](crate::inspect()) made: one for each change, those that
@@ -93,11 +97,11 @@ impl Resource {
         };
         let name = |address: &Option<String>| address.clone().unwrap_or_else(|| WITHHELD.into());
         let mut line = format!("  {sign:>3} {}: {verb}", name(&self.address));
-        if let Some(from) = &self.previous_address {
-            line.push_str(&format!("; moved from {}", name(from)));
+        if let Some(Previous(from)) = &self.previous_address {
+            line = format!("{line}; moved from {}", name(from));
         }
         if let Some(deposed) = &self.deposed {
-            line.push_str(&format!("; deposed object {deposed}"));
+            line = format!("{line}; deposed object {deposed}");
         }
         if self.imported && self.action != "import" {
             line.push_str("; imported");
@@ -135,7 +139,7 @@ fn sum(counts: &Counts) -> String {
         (counts.output, "outputs to change"),
     ];
     for (number, what) in further.into_iter().filter(|(number, _)| *number > 0) {
-        text.push_str(&format!(", {number} {what}"));
+        text = format!("{text}, {number} {what}");
     }
     text.push('.');
     text
