@@ -7,6 +7,7 @@ mod access;
 mod apply;
 mod changes_without_counts;
 mod egress;
+mod faults;
 mod hand_lock;
 mod hostile;
 mod inputs;

@@ -1,7 +1,7 @@
 //! A doubtful apply is resolved by an owner, with a reason, and by nobody and nothing else.
 
 mod errored;
-mod world;
+pub mod world;
 
 use serde_json::{Value, json};
 use sqlx::PgPool;

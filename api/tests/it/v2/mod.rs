@@ -4,7 +4,7 @@
 mod applying;
 mod cli;
 pub mod edge;
-mod http;
+pub mod http;
 mod logs;
 mod runner;
 mod terminal;

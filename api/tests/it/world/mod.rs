@@ -40,7 +40,7 @@ pub struct World {
     pub acme: Tenant,
     pub umbrella: Tenant,
     pub stop: CancellationToken,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Drop for World {
@@ -79,7 +79,7 @@ impl World {
             views,
             nudges,
             stop,
-            _directory: directory,
+            directory,
         }
     }
 
@@ -89,6 +89,11 @@ impl World {
             .json(body)
             .send(&self.router)
             .await
+    }
+
+    /// Where the objects lie.
+    pub fn objects(&self) -> std::path::PathBuf {
+        self.directory.path().join("objects")
     }
 
     pub async fn count(&self, table: &str) -> i64 {

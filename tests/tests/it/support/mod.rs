@@ -13,8 +13,9 @@ mod world;
 
 pub use archive::bomb;
 pub use checkout::Checkout;
-pub use client::{Client, Upload, Workspace, text};
+pub use client::{Client, Upload, Workspace, http, runtime, text};
 pub use configurations::{ENDLESS_PLAN, SLOW_PLAN};
+pub use environment::campaign;
 pub use remote::RemoteRunner;
 pub use terminal::Terminal;
 pub use world::World;
