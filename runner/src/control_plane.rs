@@ -77,7 +77,6 @@ impl CallError {
 pub(crate) struct Hold {
     pub(crate) attempt: AttemptId,
     lease_token: Secret,
-    /// How long a lease lasts.
     lease_time: Duration,
 }
 
@@ -90,24 +89,44 @@ impl Hold {
         }
     }
 
-    /// Makes a call that is harmless to repeat until it is answered. A control plane that is away for a
-    /// moment costs a pause, and neither a plan nor what a person approved: as long as a lease lasts
-    /// without it, it may come back and find the attempt alive.
-    pub(crate) async fn retry<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, CallError>
+    /// Makes a call that is harmless to repeat until it is answered.
+    pub(crate) async fn retry<T, F>(&self, call: impl FnMut() -> F) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,
     {
+        let may_pass = |outcome: &Result<T, CallError>| match outcome {
+            Ok(_) => false,
+            Err(error) => error.may_pass(),
+        };
+        self.until_settled(may_pass, call).await
+    }
+
+    /// Makes a call until its outcome is not one that may pass. A control plane that is away for a
+    /// moment costs a pause, and neither a plan nor what a person approved: as long as a lease lasts
+    /// without it, it may come back and find the attempt alive.
+    pub(crate) async fn until_settled<T, F>(
+        &self,
+        may_pass: impl Fn(&T) -> bool,
+        mut call: impl FnMut() -> F,
+    ) -> T
+    where
+        F: Future<Output = T>,
+    {
         let (began, mut pause) = (Instant::now(), RETRY_AFTER);
         loop {
-            match call().await {
-                Err(error) if error.may_pass() && began.elapsed() < self.lease_time => {
-                    tracing::debug!(error = %error, attempt.id = %self.attempt, "A call failed; making it again");
-                }
-                other => return other,
+            let outcome = call().await;
+            if !may_pass(&outcome) || began.elapsed() >= self.lease_time {
+                return outcome;
             }
+            tracing::debug!(attempt.id = %self.attempt, "A call failed; making it again");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RETRY_AFTER_MAX);
         }
+    }
+
+    /// How long a lease lasts.
+    pub(crate) const fn lease_time(&self) -> Duration {
+        self.lease_time
     }
 }
 

@@ -125,7 +125,7 @@ table! {
     POST "/api/v2/runs/{run}/actions/discard" => Client(P::RunApprove, P::RunRead),
     POST "/api/v2/runs/{run}/actions/cancel" => Client(P::RunCancel, P::RunRead),
     GET "/api/v2/plans/{plan}" => Client(P::RunRead, P::RunRead),
-    GET "/api/v2/plans/{plan}/json-output" => Absent,
+    GET "/api/v2/plans/{plan}/json-output" => Client(P::RunRead, P::RunRead),
     GET "/api/v2/applies/{apply}" => Client(P::RunRead, P::RunRead),
     GET "/api/v2/logs/{signature}" => Signature,
     GET "/api/v2/workspaces/{workspace}/current-state-version" => Empty(P::StateRead),

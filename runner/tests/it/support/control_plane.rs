@@ -38,6 +38,8 @@ struct Inner {
     lost: bool,
     tofu_started: bool,
     requests: Vec<String>,
+    /// How many more requests are not answered.
+    away_for: u32,
 }
 
 pub struct ControlPlane {
@@ -148,6 +150,11 @@ impl ControlPlane {
         String::from_utf8(self.inner.lock().unwrap().log.clone()).unwrap()
     }
 
+    /// Is not there for that many requests of an attempt.
+    pub fn be_away_for(&self, requests: u32) {
+        self.inner.lock().unwrap().away_for = requests;
+    }
+
     pub fn cancel(&self) {
         self.inner.lock().unwrap().cancel = true;
         self.orders.send_replace(());
@@ -184,12 +191,14 @@ async fn authenticate(
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    shared
-        .inner
-        .lock()
-        .unwrap()
-        .requests
-        .push(format!("{} {path}", request.method()));
+    {
+        let mut inner = shared.inner.lock().unwrap();
+        inner.requests.push(format!("{} {path}", request.method()));
+        if path != "/runner/v1/leases" && inner.away_for > 0 {
+            inner.away_for -= 1;
+            return StatusCode::BAD_GATEWAY.into_response();
+        }
+    }
     let presented = request
         .headers()
         .get("authorization")

@@ -31,7 +31,7 @@ const LANES: usize = 2;
 const LOG_LINES_MAX: usize = 40;
 /// What `make test` tries: every kind of fault once, and no moment that takes long to reach.
 const SHORT: Campaign = Campaign {
-    seed: 7,
+    seed: 18_845,
     trials: Fault::ALL.len() as u64,
     only: None,
 };
