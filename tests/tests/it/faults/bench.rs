@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use super::turnstile::Turnstile;
 use crate::support::{RemoteRunner, World, eventually, runtime};
 
-/// How long a lease lasts without a heartbeat: the shortest that the server allows.
+/// A lease is short, as it is waited for, and outlasts everything that comes back at once.
 const SERVER: &[(&str, &str)] = &[
     ("STACKSHIP_RUNNER__ENABLED", "false"),
-    ("STACKSHIP_LEASE_SECONDS", "5"),
+    ("STACKSHIP_LEASE_SECONDS", "10"),
 ];
 /// One phase at a time, so that a lease is asked for only when the last phase is over.
 const RUNNER: &[(&str, &str)] = &[
@@ -56,7 +56,10 @@ pub struct Database {
 impl Database {
     fn new() -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        let settings = Settings::new(home.path().join("pg"), Durability::Durable);
+        // Processes are killed here, and never the machine: what was handed to it stays. Only what a
+        // commit has not handed over yet must not count as committed.
+        let mut settings = Settings::new(home.path().join("pg"), Durability::Throwaway);
+        settings.extra = vec![("synchronous_commit".to_owned(), "on".to_owned())];
         let cluster = Cluster::start(&settings).expect("PostgreSQL starts");
         Self {
             url: cluster.url(DATABASE),

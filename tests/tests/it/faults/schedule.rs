@@ -93,19 +93,6 @@ impl Fault {
             | Self::CutOff => Moment::ALL,
         }
     }
-
-    /// Whether OpenTofu may end without having said what it made since its last save.
-    pub const fn cuts_tofu_off(self) -> bool {
-        match self {
-            Self::RunnerKilled
-            | Self::SandboxKilled
-            | Self::SupervisorKilled
-            | Self::TofuKilled
-            | Self::ServerGone
-            | Self::CutOff => true,
-            Self::ServerKilled | Self::DatabaseKilled | Self::DatabaseStopped => false,
-        }
-    }
 }
 
 impl Moment {

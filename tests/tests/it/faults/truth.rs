@@ -49,19 +49,20 @@ pub fn judge(bench: &Bench, subject: &Subject, seen: &Value) -> Found {
     truth.lock(end);
     truth.events();
     truth.log(end);
-    let announced = truth.made();
+    let made = truth.made();
     if end == End::RecoveryRequired {
         truth.resolve();
     }
+    let doubt = seen["recovery"]["reason"].as_str().map(str::to_owned);
     let kept = truth.kept(end);
-    let unsaved = truth.states(end, &announced, &kept);
+    let unsaved = truth.states(end, doubt.as_deref(), &made, &kept);
     truth.next_plan(&kept);
     truth.history();
     let Truth { wrong, .. } = truth;
     assert!(wrong.is_empty(), "{}\n{seen:#}", wrong.join("\n"));
     Found {
         end,
-        doubt: seen["recovery"]["reason"].as_str().map(str::to_owned),
+        doubt,
         kept: kept.resources.len(),
         unsaved,
     }
@@ -197,15 +198,22 @@ impl Truth<'_> {
         state.unwrap_or_else(|| panic!("the state cannot be read: {status} {file}"))
     }
 
-    /// Nothing that was made is forgotten. Says how many resources OpenTofu could not save any more.
-    fn states(&mut self, end: End, made: &BTreeSet<String>, kept: &State) -> usize {
+    /// Nothing that was taken is forgotten, nor what was made unless OpenTofu was cut off, and the run
+    /// says so. Says how many resources could not be saved any more.
+    fn states(
+        &mut self,
+        end: End,
+        doubt: Option<&str>,
+        made: &BTreeSet<String>,
+        kept: &State,
+    ) -> usize {
         let taken = self.bench.turnstile.newest().unwrap_or_default();
         self.must(
             taken.serial <= kept.serial && taken.resources.is_subset(&kept.resources),
             format!("the state {taken:?} was taken, and {kept:?} is what is left"),
         );
         let unsaved = made.difference(&kept.resources).count();
-        let may_lose = end == End::RecoveryRequired && self.subject.trial.fault.cuts_tofu_off();
+        let may_lose = matches!(doubt, Some("lease_lost" | "sandbox_lost"));
         self.must(
             unsaved == 0 || may_lose,
             format!("made are {made:?}, and {kept:?} is what is known"),
