@@ -1,6 +1,6 @@
 # A list of targets. What they do stands in scripts/ and in the crates.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-check test lint fmt check bench
+.PHONY: help demo demo-check test faults lint fmt check bench
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,10 @@ demo-check: ## The same unattended: exits 0 or 1 and leaves nothing running
 test: ## Install what is missing and run every test
 	@scripts/bootstrap test
 	@scripts/test
+
+faults: ## Break things in real applies: make faults N=100 (SEED=7 to repeat, ONLY=3 for one)
+	@scripts/bootstrap test
+	@scripts/faults "$(N)" "$(SEED)" "$(ONLY)"
 
 lint: ## Clippy, with warnings as errors
 	@cargo clippy --workspace --all-targets -- -D warnings

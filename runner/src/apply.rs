@@ -14,7 +14,7 @@ use stackship_sandbox::{Artifact, Presence, ReceivedArtifact, SandboxSpec, StepE
 
 use crate::attempt::{Attempt, Finish};
 use crate::backend;
-use crate::control_plane::{CallError, ControlPlane, CurrentState, Hold, retry};
+use crate::control_plane::{CallError, ControlPlane, CurrentState, Hold};
 use crate::dependencies::bundle_digest;
 use crate::inputs::{Approved, InputError, Inputs};
 use crate::plan::{step_sentence, store};
@@ -215,7 +215,8 @@ impl ApplyGate<'_> {
             tofu_started: true,
             wait_ms: 0,
         };
-        let answer = retry(|| self.control_plane.heartbeat(self.hold, &beat)).await;
+        let call = || self.control_plane.heartbeat(self.hold, &beat);
+        let answer = self.hold.retry(call).await;
         if answer.map_err(unknown)?.cancel {
             Err(Halt::Canceled)
         } else {

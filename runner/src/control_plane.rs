@@ -14,6 +14,7 @@ use stackship_runner_protocol::{
     PhaseResult, SHA256_HEADER, Secret, StoredArtifact,
 };
 use tokio::io::AsyncWriteExt as _;
+use tokio::time::Instant;
 use tokio_util::io::ReaderStream;
 
 /// For one small request and its answer.
@@ -23,10 +24,10 @@ const TRANSFER_TIME_MAX: Duration = Duration::from_mins(10);
 /// How much longer a lease request may take than it asked to wait.
 const LEASE_TIME_MARGIN: Duration = Duration::from_secs(10);
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// How often a request that may be repeated is made.
-const TRIES_MAX: u32 = 5;
 /// How long to wait after the first failed try; doubled after each.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
+/// The longest pause between two tries.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(1);
 /// How much of an answer is read that should be a small document.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -77,6 +78,7 @@ impl CallError {
 pub(crate) struct Hold {
     pub(crate) attempt: AttemptId,
     lease_token: Secret,
+    lease_time: Duration,
 }
 
 impl Hold {
@@ -84,7 +86,48 @@ impl Hold {
         Self {
             attempt: lease.attempt,
             lease_token: lease.lease_token.clone(),
+            lease_time: Duration::from_secs(lease.lease_seconds.max(1).into()),
         }
+    }
+
+    /// Makes a call that is harmless to repeat until it is answered.
+    pub(crate) async fn retry<T, F>(&self, call: impl FnMut() -> F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        let may_pass = |outcome: &Result<T, CallError>| match outcome {
+            Ok(_) => false,
+            Err(error) => error.may_pass(),
+        };
+        self.until_settled(may_pass, call).await
+    }
+
+    /// Makes a call until its outcome is not one that may pass. A control plane that is away for a
+    /// moment costs a pause, and neither a plan nor what a person approved: as long as a lease lasts
+    /// without it, it may come back and find the attempt alive.
+    pub(crate) async fn until_settled<T, F>(
+        &self,
+        may_pass: impl Fn(&T) -> bool,
+        mut call: impl FnMut() -> F,
+    ) -> T
+    where
+        F: Future<Output = T>,
+    {
+        let (began, mut pause) = (Instant::now(), RETRY_AFTER);
+        loop {
+            let outcome = call().await;
+            if !may_pass(&outcome) || began.elapsed() >= self.lease_time {
+                return outcome;
+            }
+            tracing::debug!(attempt.id = %self.attempt, "A call failed; making it again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RETRY_AFTER_MAX);
+        }
+    }
+
+    /// How long a lease lasts.
+    pub(crate) const fn lease_time(&self) -> Duration {
+        self.lease_time
     }
 }
 
@@ -152,7 +195,7 @@ impl ControlPlane {
         to: &Path,
         bytes_max: u64,
     ) -> Result<InputRef, CallError> {
-        retry(move || async move {
+        hold.retry(move || async move {
             let path = format!("inputs/{}", name.as_str());
             let call = self
                 .attempt(Method::GET, hold, &path)
@@ -188,7 +231,7 @@ impl ControlPlane {
         from: &Path,
         what: &InputRef,
     ) -> Result<StoredArtifact, CallError> {
-        retry(move || async move {
+        hold.retry(move || async move {
             let file = tokio::fs::File::open(from).await.map_err(CallError::File)?;
             let call = self
                 .attempt(Method::PUT, hold, &format!("artifacts/{}", kind.as_str()))
@@ -228,7 +271,7 @@ impl ControlPlane {
     }
 
     pub(crate) async fn hand_back(&self, hold: &Hold) -> Result<(), CallError> {
-        retry(move || async move {
+        hold.retry(move || async move {
             send(
                 self.attempt(Method::POST, hold, "hand-back")
                     .timeout(CALL_TIME_MAX),
@@ -244,32 +287,33 @@ impl ControlPlane {
         &self,
         lease: &Lease,
     ) -> Result<Option<CurrentState>, CallError> {
-        retry(move || async move {
-            let url = format!(
-                "{}/api/v2/workspaces/{}/current-state-version",
-                self.base, lease.workspace
-            );
-            let call = self
-                .client
-                .get(url)
-                .bearer_auth(lease.run_token.expose())
-                .timeout(CALL_TIME_MAX);
-            match send(call).await {
-                Ok(response) => {
-                    let answer: StateDocument = document(response).await?;
-                    Ok(Some(CurrentState {
-                        id: answer.data.id,
-                        serial: answer.data.attributes.serial,
-                    }))
+        Hold::of(lease)
+            .retry(move || async move {
+                let url = format!(
+                    "{}/api/v2/workspaces/{}/current-state-version",
+                    self.base, lease.workspace
+                );
+                let call = self
+                    .client
+                    .get(url)
+                    .bearer_auth(lease.run_token.expose())
+                    .timeout(CALL_TIME_MAX);
+                match send(call).await {
+                    Ok(response) => {
+                        let answer: StateDocument = document(response).await?;
+                        Ok(Some(CurrentState {
+                            id: answer.data.id,
+                            serial: answer.data.attributes.serial,
+                        }))
+                    }
+                    Err(CallError::Refused {
+                        status: StatusCode::NOT_FOUND,
+                        ..
+                    }) => Ok(None),
+                    Err(error) => Err(error),
                 }
-                Err(CallError::Refused {
-                    status: StatusCode::NOT_FOUND,
-                    ..
-                }) => Ok(None),
-                Err(error) => Err(error),
-            }
-        })
-        .await
+            })
+            .await
     }
 
     /// Begins a request to the control plane with a run's own token, for the gateway.
@@ -350,23 +394,4 @@ async fn body(response: Response) -> Result<Vec<u8>, CallError> {
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
-}
-
-/// Makes a call that is harmless to repeat until it is answered, a few times.
-pub(crate) async fn retry<T, F>(mut call: impl FnMut() -> F) -> Result<T, CallError>
-where
-    F: Future<Output = Result<T, CallError>>,
-{
-    let mut pause = RETRY_AFTER;
-    for _ in 1..TRIES_MAX {
-        match call().await {
-            Err(error) if error.may_pass() => {
-                tracing::debug!(error = %error, "A call failed; making it again");
-            }
-            other => return other,
-        }
-        tokio::time::sleep(pause).await;
-        pause *= 2;
-    }
-    call().await
 }

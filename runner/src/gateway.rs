@@ -19,8 +19,9 @@ use stackship_runner_protocol::{Lease, Secret, SeenState};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
 
-use crate::control_plane::ControlPlane;
+use crate::control_plane::{ControlPlane, Hold};
 use rules::Rules;
 
 /// Connections of one sandbox at the same time.
@@ -33,7 +34,10 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The gateway of one sandbox.
 pub(crate) struct Gateway {
     control_plane: Arc<ControlPlane>,
+    hold: Hold,
     run_token: Secret,
+    /// States on their way up.
+    uploads: TaskTracker,
     rules: Mutex<Rules>,
     seen: Mutex<Option<SeenState>>,
 }
@@ -42,7 +46,9 @@ impl Gateway {
     pub(crate) fn new(control_plane: Arc<ControlPlane>, lease: &Lease) -> Self {
         Self {
             control_plane,
+            hold: Hold::of(lease),
             run_token: lease.run_token.clone(),
+            uploads: TaskTracker::new(),
             rules: Mutex::new(Rules::of(lease)),
             seen: Mutex::default(),
         }
@@ -54,6 +60,16 @@ impl Gateway {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Waits for the states that had left the sandbox completely when it ended: what OpenTofu said
+    /// that it made is brought home, whatever became of it.
+    pub(crate) async fn finish(&self) {
+        self.uploads.close();
+        let finished = tokio::time::timeout(self.hold.lease_time(), self.uploads.wait());
+        if finished.await.is_err() {
+            tracing::warn!(attempt.id = %self.hold.attempt, "A state that was on its way did not arrive in time");
+        }
     }
 
     /// Serves until the future is dropped, which also ends all connections.

@@ -16,6 +16,10 @@ const BEATS_PER_LEASE: u32 = 3;
 /// The longest between two heartbeats, however long a lease is.
 const BEAT_EVERY_MAX: Duration = Duration::from_millis(HEARTBEAT_WAIT_MS_MAX);
 
+/// How soon a heartbeat that was not answered is sent again. The next would be due in a third of the
+/// lease: two that meet one short absence of the control plane would be two thirds of it.
+const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
 /// What the control plane asks of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -60,7 +64,8 @@ impl Heart {
 }
 
 /// Returns when the lease is lost: the control plane said so, or has not answered for as long as a
-/// lease lasts. An answer is awaited until the next heartbeat is due, so that an order comes at once.
+/// lease lasts. An answer is awaited until the next heartbeat is due, so that an order comes at once; one
+/// that is sent again asks for its answer at once, so that it comes while the lease lasts.
 async fn beat(
     control_plane: &ControlPlane,
     hold: &Hold,
@@ -68,9 +73,10 @@ async fn beat(
     orders: &watch::Sender<Order>,
 ) {
     let beat_every = (lease_time / BEATS_PER_LEASE).min(BEAT_EVERY_MAX);
-    let beat = Heartbeat {
+    let wait_ms = u64::try_from(beat_every.as_millis()).unwrap_or(HEARTBEAT_WAIT_MS_MAX);
+    let mut beat = Heartbeat {
         tofu_started: false,
-        wait_ms: u64::try_from(beat_every.as_millis()).unwrap_or(HEARTBEAT_WAIT_MS_MAX),
+        wait_ms,
     };
     let mut ticks = tokio::time::interval(beat_every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -83,6 +89,7 @@ async fn beat(
             Ok(Ok(answer)) => {
                 // The lease was renewed when the request arrived, however late its answer came.
                 last_renewal = sent;
+                beat.wait_ms = wait_ms;
                 if answer.cancel {
                     orders.send_replace(Order::Cancel);
                 }
@@ -93,6 +100,8 @@ async fn beat(
                 if last_renewal.elapsed() >= lease_time {
                     return;
                 }
+                beat.wait_ms = 0;
+                ticks.reset_after(BEAT_AGAIN_AFTER.min(beat_every));
             }
         }
     }

@@ -167,6 +167,7 @@ impl Session<'_> {
         }
         log.end_step();
         let outcome = sandbox.wait().await;
+        gateway.finish().await;
         Ok(Ended {
             outcome,
             interrupted,

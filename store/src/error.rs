@@ -78,9 +78,22 @@ impl From<sqlx::Error> for StoreError {
             | sqlx::Error::PoolClosed
             | sqlx::Error::Io(_)
             | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
+            other if is_going_away(&other) => Self::Unavailable(other),
             other => Self::Database(other),
         }
     }
+}
+
+/// Whether the server says that it is shutting down, starting, or has no place left: its last word
+/// before a connection ends is an answer too, and says nothing about what was asked.
+fn is_going_away(error: &sqlx::Error) -> bool {
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| {
+        let classes = ["08", "57P", "53300"];
+        classes.iter().any(|class| code.starts_with(class))
+    })
 }
 
 impl StoreError {

@@ -9,11 +9,12 @@ use stackship_store::log::{CommandError, Committed, Context};
 use stackship_store::{Store, clock};
 
 use crate::advance::approval_deadline;
+use crate::evidence;
 
 type RunDecision = Result<Committed, CommandError<run::Refusal>>;
 type WorkspaceDecision = Result<Committed, CommandError<workspace::Refusal>>;
 
-/// Approves exactly the evidence whose digest the person reviewed.
+/// Approves exactly the evidence whose digest the person reviewed, while it is what is kept.
 pub async fn approve(
     store: &Store,
     context: &Context,
@@ -25,6 +26,15 @@ pub async fn approve(
         binding,
         at: clock::now(),
     };
+    let (current, _) = store.runs.load(run).await.map_err(CommandError::Store)?;
+    // What the rules refuse anyway needs no look at the bytes, and a yes that is repeated needs none.
+    let asks = current.status() == Some(run::Status::AwaitingApproval);
+    if asks && current.decide(command.clone()).is_ok() {
+        let changed = evidence::first_difference(store, run, &current).await;
+        if let Some(part) = changed.map_err(CommandError::Store)? {
+            return Err(CommandError::Refused(run::Refusal::StaleEvidence { part }));
+        }
+    }
     store.runs.execute(run, command, context).await
 }
 

@@ -3,12 +3,12 @@
 
 use stackship_domain::Actor;
 use stackship_domain::ids::RunnerId;
-use stackship_domain::run::{Attempt, Command, Phase, Run};
+use stackship_domain::run::{ApplyReport, Attempt, Command, Phase, Run};
 use stackship_store::attempts::{self, AttemptRow, LeasedAttempt};
 use stackship_store::log::{CommandError, Context};
 use stackship_store::{Store, StoreError, Violation, clock};
 
-use crate::StepError;
+use crate::{StepError, evidence, system};
 
 /// The most stale offers that one request passes over.
 const STALE_OFFERS_MAX: usize = 16;
@@ -46,6 +46,9 @@ pub async fn lease(
         match start(store, runner, &leased).await {
             Ok(()) => {
                 let (run, _) = store.runs.load(leased.attempt.offer.run).await?;
+                if is_refused(store, &leased.attempt, &run).await? {
+                    continue;
+                }
                 let LeasedAttempt {
                     attempt,
                     lease_token,
@@ -74,6 +77,41 @@ pub async fn lease(
         }
     }
     Ok(None)
+}
+
+/// Ends an apply whose evidence is no longer what was approved; no runner is handed it then. An apply
+/// of which that cannot be said now is offered again.
+async fn is_refused(store: &Store, attempt: &AttemptRow, run: &Run) -> Result<bool, StepError> {
+    if attempt.offer.phase == Phase::Plan {
+        return Ok(false);
+    }
+    let part = match evidence::first_difference(store, attempt.offer.run, run).await {
+        Ok(None) => return Ok(false),
+        Ok(Some(part)) => part,
+        Err(error) => {
+            attempts::hand_back(store, attempt.id).await?;
+            return Err(error.into());
+        }
+    };
+    let fence = attempt.offer.fence;
+    let refusal = Command::RecordApply {
+        attempt: attempt.id,
+        fence: fence
+            .ok_or_else(|| StoreError::inconsistent("record.attempts", "fence", attempt.id))?,
+        report: Box::new(ApplyReport::NotStarted {
+            part: Some(part),
+            detail: format!("`{part}` is not what was approved; nothing was applied."),
+        }),
+        at: clock::now(),
+    };
+    let context = system(attempt.offer.organization, attempt.offer.run, "refuse");
+    // The run ends first: a closed attempt of an applying run would be a lost apply.
+    store
+        .runs
+        .execute(attempt.offer.run, refusal, &context)
+        .await?;
+    attempts::drop_lease(store, attempt.id).await?;
+    Ok(true)
 }
 
 async fn start(store: &Store, runner: RunnerId, leased: &LeasedAttempt) -> Result<(), StepError> {

@@ -8,6 +8,7 @@ pub mod advance;
 pub mod create;
 pub mod decisions;
 pub mod engine;
+mod evidence;
 pub mod judge;
 pub mod leasing;
 pub mod policy;

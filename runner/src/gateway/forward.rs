@@ -8,7 +8,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
@@ -42,7 +43,7 @@ const ANSWER_HEADERS: [HeaderName; 6] = [
 type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 impl Gateway {
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Answer {
+    pub(super) async fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Answer {
         let path = request
             .uri()
             .path_and_query()
@@ -66,7 +67,7 @@ impl Gateway {
                 "the body is larger than it may be",
             );
         }
-        match self.forward(request, &path, allowed).await {
+        match self.pass(request, path, allowed).await {
             Ok(answer) => answer,
             Err(ForwardError::Call(error)) if StoodStill::is_behind(&error) => refusal(
                 StatusCode::REQUEST_TIMEOUT,
@@ -74,38 +75,62 @@ impl Gateway {
             ),
             Err(error) => {
                 tracing::warn!(%error, "A request through a gateway failed");
-                refusal(
-                    StatusCode::BAD_GATEWAY,
-                    "the control plane could not be reached",
-                )
+                let detail = match error {
+                    ForwardError::Redirected => "the control plane answered with a redirect",
+                    ForwardError::Call(_) | ForwardError::TooLong | ForwardError::Ended(_) => {
+                        "the control plane could not be reached"
+                    }
+                };
+                refusal(StatusCode::BAD_GATEWAY, detail)
             }
         }
     }
 
+    async fn pass(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        path: String,
+        allowed: Allowed,
+    ) -> Result<Answer, ForwardError> {
+        let (head, body) = request.into_parts();
+        // What changes nothing is asked again while the control plane is away: `tofu init` takes the
+        // first answer for the last, and would fail as if its configuration were at fault.
+        if head.method == Method::GET && body.is_end_stream() {
+            let ask = || self.forward(&head, None, &path, allowed);
+            return self.hold.until_settled(may_pass, ask).await;
+        }
+        if !matches!(allowed, Allowed::StateUpload { .. }) {
+            return self.forward(&head, Some(body), &path, allowed).await;
+        }
+        // Not dropped with the connection: a sandbox that dies now has already told what it made.
+        let gateway = Arc::clone(self);
+        let upload = async move { gateway.forward(&head, Some(body), &path, allowed).await };
+        self.uploads.spawn(upload).await?
+    }
+
     async fn forward(
         &self,
-        request: Request<Incoming>,
+        head: &Parts,
+        body: Option<Incoming>,
         path: &str,
         allowed: Allowed,
     ) -> Result<Answer, ForwardError> {
         let call = self
             .control_plane
-            .as_run(request.method().clone(), path, &self.run_token);
+            .as_run(head.method.clone(), path, &self.run_token);
         let call = call
-            .headers(chosen(request.headers(), &REQUEST_HEADERS))
+            .headers(chosen(&head.headers, &REQUEST_HEADERS))
             .timeout(FORWARD_TIME_MAX);
         let passed = Arc::new(Mutex::new(Sha256::new()));
-        let call = if request.body().is_end_stream() {
-            call
-        } else {
-            let is_state = matches!(allowed, Allowed::StateUpload { .. });
-            let hasher = is_state.then(|| Arc::clone(&passed));
-            let chunks = moving(request.into_body().into_data_stream(), BODY_SILENCE_MAX);
-            call.body(reqwest::Body::wrap_stream(bounded(
-                chunks,
-                allowed.body_bytes_max(),
-                hasher,
-            )))
+        let call = match body.filter(|body| !body.is_end_stream()) {
+            None => call,
+            Some(body) => {
+                let is_state = matches!(allowed, Allowed::StateUpload { .. });
+                let hasher = is_state.then(|| Arc::clone(&passed));
+                let chunks = moving(body.into_data_stream(), BODY_SILENCE_MAX);
+                let body = bounded(chunks, allowed.body_bytes_max(), hasher);
+                call.body(reqwest::Body::wrap_stream(body))
+            }
         };
         let response = call.send().await?;
         let (status, headers) = (
@@ -113,10 +138,7 @@ impl Gateway {
             chosen(response.headers(), &ANSWER_HEADERS),
         );
         if status.is_redirection() {
-            return Ok(refusal(
-                StatusCode::BAD_GATEWAY,
-                "the control plane answered with a redirect",
-            ));
+            return Err(ForwardError::Redirected);
         }
         if let (Allowed::StateUpload { version }, true) = (allowed, status.is_success()) {
             self.has_passed(version, &passed);
@@ -161,6 +183,19 @@ enum ForwardError {
     Call(#[from] reqwest::Error),
     #[error("the control plane's answer is too long")]
     TooLong,
+    #[error("the control plane answered with a redirect")]
+    Redirected,
+    #[error("the upload ended abruptly")]
+    Ended(#[from] tokio::task::JoinError),
+}
+
+/// Whether the same question may be answered later.
+fn may_pass(outcome: &Result<Answer, ForwardError>) -> bool {
+    match outcome {
+        Ok(answer) => answer.status().is_server_error(),
+        Err(ForwardError::Call(_)) => true,
+        Err(ForwardError::TooLong | ForwardError::Redirected | ForwardError::Ended(_)) => false,
+    }
 }
 
 /// The client's body stood still.

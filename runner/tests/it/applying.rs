@@ -13,6 +13,9 @@ const FILES: [(&str, &str); 2] = [
     ("inner/main.tf", "resource \"terraform_data\" \"b\" {}\n"),
 ];
 
+/// Seven tries of each of the two inputs that are fetched first, some two seconds.
+const AWAY_FOR: u32 = 14;
+
 /// What a plan counted.
 pub fn planned(result: &PhaseResult, control_plane: &ControlPlane) -> (i32, Counts) {
     match result {
@@ -102,6 +105,24 @@ async fn a_plan_is_applied_and_the_next_one_finds_nothing_to_do() {
         (2, expected),
         "a plan that only moves is a change"
     );
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_control_plane_that_is_away_for_a_moment_costs_no_approval() {
+    let world = World::start().await;
+    let control_plane = &world.control_plane;
+    let run = Pinned::of(&FILES);
+    run.pin(control_plane);
+    let plan = world.execute(run.plan.clone()).await;
+    control_plane.be_away_for(AWAY_FOR);
+    let applied = world.execute(run.apply(&plan, control_plane)).await;
+    let PhaseResult::Apply {
+        end: ApplyEnd::Exited { exit_code: 0, .. },
+    } = &applied
+    else {
+        panic!("{applied:?}\n{}", control_plane.log());
+    };
     world.stop().await;
 }
 

@@ -10,6 +10,10 @@ use crate::support::{INTERRUPT_GRACE, Pinned, World};
 /// between two heartbeats of a long lease, and than the grace that this runner gives to an apply.
 const HEARD_WITHIN: Duration = Duration::from_mins(2);
 
+/// Two that fail, and more than a runner sends that has lost its lease.
+const BEATS_AFTER: usize = 6;
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// A plan that computes for a long time without any provider.
 fn long_plan() -> String {
     let sums = (0..40).map(|n| {
@@ -65,6 +69,41 @@ async fn a_canceled_plan_stops_and_writes_no_state() {
             .any(|request| request.starts_with("POST /api/v2"))
     );
     assert!(world.control_plane.staged().is_empty());
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heartbeats_that_were_not_answered_are_sent_again_before_the_lease_is_over() {
+    let world = World::start().await;
+    let control_plane = &world.control_plane;
+    let mut run = long_run();
+    // A heartbeat a second: without others in between, two that fail would be the lease.
+    run.plan.lease_seconds = 3;
+    run.pin(control_plane);
+    control_plane.offer(run.plan.clone());
+    control_plane
+        .logged("has been successfully initialized")
+        .await;
+    control_plane.be_deaf_for(2);
+    let enough = control_plane.heartbeats() + BEATS_AFTER;
+    let beating = async {
+        while control_plane.heartbeats() < enough {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    let outcome = tokio::time::timeout(HEARD_WITHIN, beating).await;
+    assert!(outcome.is_ok(), "the runner gave its lease up");
+    control_plane.cancel();
+    let result = control_plane.result().await;
+    assert!(
+        matches!(
+            result,
+            PhaseResult::Plan {
+                end: PlanEnd::Stopped
+            }
+        ),
+        "{result:?}"
+    );
     world.stop().await;
 }
 

@@ -53,15 +53,11 @@ pub struct LoggedEvent {
     pub recorded_at: Timestamp,
 }
 
-const READ: &str = "\
-select epoch, (transaction_id::text)::bigint as transaction, global_position, aggregate_type, aggregate_id, sequence, \
-       event_type, event_version, payload, organization_id, metadata ->> 'actor' as actor, \
-       metadata ->> 'request_id' as request_id, command_id, recorded_at \
-from log.events \
-where (epoch, transaction_id, global_position) > ($1, ($2::text)::xid8, $3) \
-  and (epoch < (select epoch from log.store_epoch) or transaction_id < pg_snapshot_xmin(pg_current_snapshot())) \
-order by epoch, transaction_id, global_position \
-limit $4";
+/// What is read of an event.
+const COLUMNS: &str = "\
+epoch, (transaction_id::text)::bigint as transaction, global_position, aggregate_type, aggregate_id, sequence, \
+event_type, event_version, payload, organization_id, metadata ->> 'actor' as actor, \
+metadata ->> 'request_id' as request_id, command_id, recorded_at";
 
 /// The next events after `after`, at most `limit`, in feed order.
 pub async fn feed_read(
@@ -79,7 +75,14 @@ pub async fn feed_read_as(
     limit: i64,
     upcast: Upcast,
 ) -> Result<Vec<LoggedEvent>, StoreError> {
-    let rows = sqlx::query(READ)
+    let read = format!(
+        "select {COLUMNS} from log.events \
+         where (epoch, transaction_id, global_position) > ($1, ($2::text)::xid8, $3) \
+           and (epoch < (select epoch from log.store_epoch) \
+             or transaction_id < pg_snapshot_xmin(pg_current_snapshot())) \
+         order by epoch, transaction_id, global_position limit $4"
+    );
+    let rows = sqlx::query(&read)
         .bind(after.epoch)
         .bind(after.transaction.to_string())
         .bind(after.position)
@@ -96,13 +99,10 @@ pub async fn stream_read(
     after: i64,
     limit: i64,
 ) -> Result<Vec<LoggedEvent>, StoreError> {
-    let rows = sqlx::query(
-        "select epoch, (transaction_id::text)::bigint as transaction, global_position, aggregate_type, aggregate_id, \
-                sequence, event_type, event_version, payload, organization_id, metadata ->> 'actor' as actor, \
-                metadata ->> 'request_id' as request_id, command_id, recorded_at \
-         from log.events where aggregate_type = $1 and aggregate_id = $2 and sequence > $3 \
-         order by sequence limit $4",
-    )
+    let rows = sqlx::query(&format!(
+        "select {COLUMNS} from log.events where aggregate_type = $1 and aggregate_id = $2 and sequence > $3 \
+         order by sequence limit $4"
+    ))
     .bind(aggregate_type)
     .bind(aggregate_id)
     .bind(after)
@@ -127,6 +127,24 @@ pub async fn written_at(
     .fetch_optional(pool)
     .await?;
     Ok(at.map(DbTime::get))
+}
+
+/// The newest event of this name of one aggregate.
+pub async fn newest_of(
+    connection: &mut PgConnection,
+    (aggregate_type, aggregate_id): (&str, &str),
+    event_type: &str,
+) -> Result<Option<LoggedEvent>, StoreError> {
+    let row = sqlx::query(&format!(
+        "select {COLUMNS} from log.events where aggregate_type = $1 and aggregate_id = $2 and event_type = $3 \
+         order by sequence desc limit 1"
+    ))
+    .bind(aggregate_type)
+    .bind(aggregate_id)
+    .bind(event_type)
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| event(&row, super::upcast)).transpose()
 }
 
 /// The last event that is safe to read now; the start of the feed when there is none. A reader that

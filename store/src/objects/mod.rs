@@ -4,6 +4,7 @@
 //! row. Bytes without a row are nobody's and are swept after a day. Bytes stream in both directions
 //! in constant memory, and nothing leaves that has not been authenticated.
 
+mod again;
 mod error;
 mod frames;
 mod key_file;

@@ -7,6 +7,7 @@ mod configurations_never_change;
 mod event_log;
 mod every_change_tells_a_fact;
 mod feed_never_skips;
+mod going_away;
 mod keys_stay_secret;
 mod leases_take_turns;
 mod log_is_append_only;

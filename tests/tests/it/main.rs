@@ -8,6 +8,7 @@ mod apply;
 mod changes_without_counts;
 mod downloads;
 mod egress;
+mod faults;
 mod hand_lock;
 mod hostile;
 mod inputs;

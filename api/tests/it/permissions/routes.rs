@@ -148,7 +148,7 @@ table! {
     GET "/api/v2/policy-checks/{check}/output" => Client(P::RunRead, P::RunRead),
     POST "/api/v2/policy-checks/{check}/actions/override" => Client(P::PolicyOverrideSoft, P::RunRead),
     GET "/api/v2/plans/{plan}" => Client(P::RunRead, P::RunRead),
-    GET "/api/v2/plans/{plan}/json-output" => Absent,
+    GET "/api/v2/plans/{plan}/json-output" => Client(P::RunRead, P::RunRead),
     GET "/api/v2/applies/{apply}" => Client(P::RunRead, P::RunRead),
     GET "/api/v2/logs/{signature}" => Signature,
     GET "/api/v2/workspaces/{workspace}/current-state-version" => ClientOrRun(P::StateRead, P::WorkspaceRead),

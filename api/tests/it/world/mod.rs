@@ -95,6 +95,11 @@ impl World {
             .await
     }
 
+    /// Where the objects lie.
+    pub fn objects(&self) -> PathBuf {
+        self.directory.path().join("objects")
+    }
+
     /// Where the bytes of this object are.
     pub async fn object_file(&self, object: ObjectId) -> PathBuf {
         let query = "select storage_key from record.objects where object_id = $1";
@@ -104,8 +109,7 @@ impl World {
             .await
             .unwrap();
         // As the kernel names it for an open file.
-        let root = self.directory.path().canonicalize().unwrap();
-        root.join("objects").join(key)
+        self.objects().canonicalize().unwrap().join(key)
     }
 
     pub async fn count(&self, table: &str) -> i64 {

@@ -7,7 +7,7 @@ use stackship_domain::run::{
     Command, Phase, PlanRecord, PolicyOutcome, PolicyResult, Predecessor, RunKind, Source,
     SourceKind, samples,
 };
-use stackship_domain::{Fence, workspace};
+use stackship_domain::{Fence, Timestamp, workspace};
 use stackship_store::attempts::{self, LeasedAttempt, Offer};
 use stackship_store::clock;
 use stackship_store::objects::{NewObject, ObjectKind, StoredObject};
@@ -135,14 +135,35 @@ impl World {
         stored.unwrap()
     }
 
-    /// A plan with a stored plan-diff.
+    /// A plan of a workspace without state, of which everything is stored.
     pub async fn plan(&self) -> PlanRecord {
-        let diff = self.object(Some(self.acme.workspace), ObjectKind::PlanDiff);
-        let diff = diff.await;
+        let stored = |kind| self.object(Some(self.acme.workspace), kind);
+        let (plan, json) = (
+            stored(ObjectKind::Plan).await,
+            stored(ObjectKind::PlanJson).await,
+        );
+        let diff = stored(ObjectKind::PlanDiff).await;
         PlanRecord {
+            plan: plan.sha256,
+            plan_object: plan.id,
+            plan_json: json.sha256,
+            plan_json_object: json.id,
             plan_diff: diff.sha256,
             plan_diff_object: diff.id,
+            lock_file_object: None,
+            predecessor: Predecessor::None,
             ..samples::plan()
+        }
+    }
+
+    /// A policy result that lets a plan through.
+    pub async fn policy(&self) -> PolicyResult {
+        let result = self.object(Some(self.acme.workspace), ObjectKind::PolicyResult);
+        let result = result.await;
+        PolicyResult {
+            digest: result.sha256,
+            object: result.id,
+            ..samples::policy(PolicyOutcome::Pass)
         }
     }
 
@@ -162,21 +183,21 @@ impl World {
 
     /// A run that waits for a person.
     pub async fn run_that_asks(&self) -> (RunId, Fence) {
+        self.run_that_asks_until(clock::now() + Duration::from_hours(1))
+            .await
+    }
+
+    /// A run that waits for a person, and not for longer than that.
+    pub async fn run_that_asks_until(&self, approval_expires_at: Timestamp) -> (RunId, Fence) {
         let (run, fence) = self.holding_run().await;
         let attempt = samples::attempt(1);
         let plan = Command::RecordPlan {
             attempt: attempt.id,
             plan: Box::new(self.plan().await),
         };
-        let stored = self.object(Some(self.acme.workspace), ObjectKind::PolicyResult);
-        let stored = stored.await;
         let policy = Command::RecordPolicy {
-            result: PolicyResult {
-                digest: stored.sha256,
-                object: stored.id,
-                ..samples::policy(PolicyOutcome::Pass)
-            },
-            approval_expires_at: clock::now() + Duration::from_hours(1),
+            result: self.policy().await,
+            approval_expires_at,
         };
         let start = Command::StartPlan { attempt };
         for command in [start, plan, Command::StartPolicyCheck, policy] {

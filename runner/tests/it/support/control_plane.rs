@@ -38,6 +38,10 @@ struct Inner {
     lost: bool,
     tofu_started: bool,
     requests: Vec<String>,
+    /// How many more requests are not answered.
+    away_for: u32,
+    /// How many more heartbeats are not answered.
+    deaf_for: u32,
 }
 
 pub struct ControlPlane {
@@ -148,6 +152,23 @@ impl ControlPlane {
         String::from_utf8(self.inner.lock().unwrap().log.clone()).unwrap()
     }
 
+    /// Answers none of the next heartbeats.
+    pub fn be_deaf_for(&self, heartbeats: u32) {
+        self.inner.lock().unwrap().deaf_for = heartbeats;
+    }
+
+    /// How many heartbeats came.
+    pub fn heartbeats(&self) -> usize {
+        let inner = self.inner.lock().unwrap();
+        let beats = inner.requests.iter();
+        beats.filter(|it| it.ends_with("/heartbeat")).count()
+    }
+
+    /// Is not there for that many requests of an attempt.
+    pub fn be_away_for(&self, requests: u32) {
+        self.inner.lock().unwrap().away_for = requests;
+    }
+
     pub fn cancel(&self) {
         self.inner.lock().unwrap().cancel = true;
         self.orders.send_replace(());
@@ -184,12 +205,14 @@ async fn authenticate(
     next: Next,
 ) -> Response {
     let path = request.uri().path().to_owned();
-    shared
-        .inner
-        .lock()
-        .unwrap()
-        .requests
-        .push(format!("{} {path}", request.method()));
+    {
+        let mut inner = shared.inner.lock().unwrap();
+        inner.requests.push(format!("{} {path}", request.method()));
+        if path != "/runner/v1/leases" && inner.away_for > 0 {
+            inner.away_for -= 1;
+            return StatusCode::BAD_GATEWAY.into_response();
+        }
+    }
     let presented = request
         .headers()
         .get("authorization")
@@ -225,6 +248,13 @@ async fn lease(State(shared): State<Shared>) -> Response {
 
 async fn heartbeat(State(shared): State<Shared>, Json(beat): Json<Heartbeat>) -> Response {
     let mut orders = shared.orders.subscribe();
+    {
+        let mut inner = shared.inner.lock().unwrap();
+        if inner.deaf_for > 0 {
+            inner.deaf_for -= 1;
+            return StatusCode::BAD_GATEWAY.into_response();
+        }
+    }
     let has_order = {
         let inner = shared.inner.lock().unwrap();
         inner.cancel || inner.lost

@@ -37,7 +37,8 @@ pub fn runtime() -> &'static Runtime {
     })
 }
 
-pub(super) fn http() -> &'static reqwest::Client {
+/// What every request is made with.
+pub fn http() -> &'static reqwest::Client {
     static HTTP: OnceLock<reqwest::Client> = OnceLock::new();
     HTTP.get_or_init(|| {
         // Somebody may have been faster.

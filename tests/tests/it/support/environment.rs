@@ -73,6 +73,20 @@ pub fn cluster_url() -> String {
     env::var("DATABASE_URL").expect("DATABASE_URL names a cluster: run `make test`")
 }
 
+/// Seed, number of trials and the only trial of a campaign of faults, as far as they are told.
+pub fn campaign() -> Option<[Option<u64>; 3]> {
+    let number = |name: &str| {
+        let told = env::var(format!("STACKSHIP_FAULTS_{name}")).ok()?;
+        let number = || {
+            told.parse()
+                .unwrap_or_else(|_| panic!("{name}={told}: no number"))
+        };
+        (!told.is_empty()).then(number)
+    };
+    let told = ["SEED", "TRIALS", "ONLY"].map(number);
+    told.iter().any(Option::is_some).then_some(told)
+}
+
 /// The search path for programs of the system.
 pub fn path() -> String {
     env::var("PATH").expect("a search path")

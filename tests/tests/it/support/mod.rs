@@ -16,9 +16,10 @@ mod world;
 
 pub use archive::{bomb, packed};
 pub use checkout::Checkout;
-pub use client::{Client, Upload, Workspace, text};
+pub use client::{Client, Upload, Workspace, http, runtime, text};
 pub use configurations::{ENDLESS_PLAN, SLOW_PLAN};
 pub use download::Download;
+pub use environment::campaign;
 pub use policies::NO_FORBIDDEN;
 pub use remote::RemoteRunner;
 pub use scripted::ScriptedRunner;

@@ -18,6 +18,11 @@ pub struct RemoteRunner {
 impl RemoteRunner {
     /// Registers a runner with the server and starts it.
     pub fn start(server: &Server, name: &str) -> Self {
+        Self::through(server, &server.url(), name, &[])
+    }
+
+    /// The same, with the control plane at another address and with `settings` of its own.
+    pub fn through(server: &Server, url: &str, name: &str, settings: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let token = home.path().join("token");
         fs::write(&token, register(server, name)).expect("a writable directory");
@@ -27,15 +32,15 @@ impl RemoteRunner {
             ("STACKSHIP_HOSTNAME", HOSTNAME.to_owned()),
             ("STACKSHIP_TOFU__MIRROR", path(&environment::mirror())),
             ("STACKSHIP_RUNNER__NAME", name.to_owned()),
-            ("STACKSHIP_RUNNER__CONTROL_PLANE_URL", server.url()),
+            ("STACKSHIP_RUNNER__CONTROL_PLANE_URL", url.to_owned()),
             ("STACKSHIP_RUNNER__TOKEN_FILE", path(&token)),
             ("PATH", environment::path()),
         ];
+        let own = settings.iter().map(|&(key, value)| (key, value.to_owned()));
+        let all = environment.into_iter().chain(own);
         let mut runner = Self {
             home,
-            environment: environment
-                .map(|(key, value)| (key.to_owned(), value))
-                .into(),
+            environment: all.map(|(key, value)| (key.to_owned(), value)).collect(),
             process: None,
         };
         runner.restart();
@@ -57,6 +62,16 @@ impl RemoteRunner {
             .stdout(Stdio::null())
             .stderr(Stdio::from(log.expect("the log can be opened")));
         self.process = Some(spawn_for_this_process(command));
+    }
+
+    /// The process, as the system knows it.
+    pub fn id(&self) -> u32 {
+        self.process.as_ref().expect("a started runner").id()
+    }
+
+    /// Everything that all processes of this runner have logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.home.path().join("runner.log")).expect("the log can be read")
     }
 
     /// Ends the process as a crash of its machine would.

@@ -140,14 +140,21 @@ impl Server {
 
     /// Carries out a command of the machine's administrator and says what it printed.
     pub fn admin(&self, arguments: &[&str]) -> String {
-        let made = self.command().arg("admin").args(arguments).output();
+        self.tool("admin", arguments)
+            .unwrap_or_else(|said| panic!("{said}"))
+    }
+
+    /// Runs another command of the program with this installation's settings: what it printed, or what
+    /// it said when it failed.
+    pub fn tool(&self, command: &str, arguments: &[&str]) -> Result<String, String> {
+        let made = self.command().arg(command).args(arguments).output();
         let made = made.expect("the program starts");
-        assert!(
-            made.status.success(),
-            "{}",
-            String::from_utf8_lossy(&made.stderr)
-        );
-        String::from_utf8(made.stdout).expect("the program prints text")
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program prints text");
+        if made.status.success() {
+            Ok(text(made.stdout))
+        } else {
+            Err(text(made.stderr))
+        }
     }
 
     /// Sets a user's password, as only somebody at the machine can.

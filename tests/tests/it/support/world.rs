@@ -26,11 +26,15 @@ impl World {
 
     /// An installation of one's own, with other settings than usual.
     pub fn own(settings: &[(&str, &str)]) -> Self {
+        Self::on(&client::runtime().block_on(database::fresh()), settings)
+    }
+
+    /// The same on a database that somebody else keeps.
+    pub fn on(database: &str, settings: &[(&str, &str)]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let database = client::runtime().block_on(database::fresh());
         let name = format!("it-{}-{number}", std::process::id());
-        let mut server = Server::new(&database, &name, settings);
+        let mut server = Server::new(database, &name, settings);
         server.start();
         let nobody = Client::new(server.url(), "", ORGANIZATION);
         wait_ready(&mut server, &nobody);
