@@ -57,6 +57,8 @@ permissions! {
     WorkspaceWrite = "workspace:write",
     /// Lock and unlock a workspace by hand.
     WorkspaceLock = "workspace:lock",
+    /// Break a lock that another person holds.
+    WorkspaceForceUnlock = "workspace:force_unlock",
     /// See variables; sensitive values are never shown to anybody.
     VariableRead = "variable:read",
     /// Create, change and delete variables.
@@ -137,6 +139,7 @@ impl Role {
             | Permission::PolicyWrite
             | Permission::ArtifactReadSensitive
             | Permission::StateRecover
+            | Permission::WorkspaceForceUnlock
             | Permission::ProjectWrite
             | Permission::OrgAdmin
             // It tells of members, roles and tokens, which only an owner may list.
@@ -189,5 +192,6 @@ mod tests {
         );
         assert!(!Role::Planner.grants(Permission::RunApprove));
         assert!(!Role::Planner.grants(Permission::VariableWrite));
+        assert!(!Role::Operator.grants(Permission::WorkspaceForceUnlock));
     }
 }

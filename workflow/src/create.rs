@@ -22,6 +22,8 @@ use crate::StepError;
 pub const MESSAGE_CHARS_MAX: usize = 1_000;
 /// The most addresses a plan may be targeted at, or asked to replace.
 pub const ADDRESSES_MAX: usize = 100;
+/// The most characters a ref may have.
+pub const GIT_REF_CHARS_MAX: usize = 255;
 /// The longest resource address, in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 1_024;
 
@@ -104,6 +106,11 @@ pub enum CreateError {
     /// The message is empty or too long.
     #[error("`message` has 1 to {MESSAGE_CHARS_MAX} characters and no control characters")]
     Message,
+    /// The ref is empty or too long.
+    #[error(
+        "`git_ref` has 1 to {GIT_REF_CHARS_MAX} characters, no control characters and no space at either end"
+    )]
+    GitRef,
     /// The run could not be written down.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -199,6 +206,14 @@ fn check(request: &RunRequest) -> Result<(), CreateError> {
     {
         return Err(CreateError::Message);
     }
+    if request
+        .source
+        .git_ref
+        .as_deref()
+        .is_some_and(|git_ref| !is_ref(git_ref))
+    {
+        return Err(CreateError::GitRef);
+    }
     check_addresses("target_addresses", &request.options.target_addresses)?;
     check_addresses("replace_addresses", &request.options.replace_addresses)?;
     for variable in &request.variables {
@@ -214,6 +229,13 @@ fn check(request: &RunRequest) -> Result<(), CreateError> {
         })?;
     }
     Ok(())
+}
+
+/// Whatever names a line of work; no version control need know it.
+fn is_ref(git_ref: &str) -> bool {
+    (1..=GIT_REF_CHARS_MAX).contains(&git_ref.chars().count())
+        && git_ref.trim() == git_ref
+        && !git_ref.chars().any(char::is_control)
 }
 
 fn check_addresses(field: &'static str, addresses: &[String]) -> Result<(), CreateError> {

@@ -43,6 +43,7 @@ markers!(
     WorkspaceRead,
     WorkspaceWrite,
     WorkspaceLock,
+    WorkspaceForceUnlock,
     VariableRead,
     VariableWrite,
     ProjectRead,
@@ -82,6 +83,7 @@ pub(super) fn run_grants(run: &RunPrincipal, permission: Permission) -> bool {
         | Permission::StateRecover
         | Permission::WorkspaceWrite
         | Permission::WorkspaceLock
+        | Permission::WorkspaceForceUnlock
         | Permission::VariableRead
         | Permission::VariableWrite
         | Permission::ProjectWrite

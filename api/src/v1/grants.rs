@@ -124,9 +124,9 @@ async fn grant_create(
     Body(body): Body<NewGrant>,
 ) -> Result<(StatusCode, Data<GrantView>), ApiError> {
     let (user, role, scope) = (body.user, body.role, Scope::from(body.scope));
+    let context = may.caller.command()?;
     keeps_an_owner(&may, user, scope)?;
     is_here(&app, &may, user, scope).await?;
-    let context = may.caller.command();
     grants::grant(&app.store, &context, Grant { scope, user, role }).await?;
     let (scope, created_at) = (body.scope, None);
     Ok(created(GrantView {
@@ -168,7 +168,7 @@ async fn grant_delete(
     let user: UserId = path.user.parse().map_err(|_| hidden())?;
     let scope = query.scope()?;
     keeps_an_owner(&may, user, scope)?;
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     if grants::revoke(&app.store, &context, scope, user).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -2,7 +2,7 @@
 
 use stackship_domain::Role;
 use stackship_domain::run::{
-    DoubtReason, PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason,
+    DoubtReason, PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason, Warning,
 };
 use stackship_domain::variable::VariableCategory;
 use stackship_policy::Level;
@@ -41,6 +41,10 @@ pub(super) fn category() -> ObjectBuilder {
             .into_iter()
             .map(VariableCategory::as_str),
     )
+}
+
+pub(super) fn warning() -> ObjectBuilder {
+    one_of(Warning::CODES.iter().copied())
 }
 
 pub(super) fn user_kind() -> ObjectBuilder {

@@ -1,5 +1,6 @@
 //! The OpenAPI document is held against what the server answers: a walk through every operation.
 
+mod names;
 mod policies;
 
 use std::collections::BTreeSet;
@@ -418,7 +419,11 @@ async fn ends(walk: &mut Walk<'_>) {
     if let Holder::Run { run } = held.holder {
         let fence = held.fence;
         walk.world
-            .workspace_command(workspace::Command::ReleaseByRun { run, fence })
+            .workspace_command(workspace::Command::ReleaseByRun {
+                run,
+                fence,
+                left_behind: None,
+            })
             .await;
     }
     let (run, _) = walk.world.run_that_asks().await;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ApplyReport, Attempt, Doubt, Evidence, Facts, LossReason, PlanFailure, PlanRecord,
-    PolicyResult, Publication, RecoveryResolution, StagedState, TerminalReason,
+    PolicyResult, Publication, RecoveryResolution, StagedState, TerminalReason, Warning,
 };
 use crate::ids::{AttemptId, RunId};
 use crate::{Actor, Fence, Sha256Digest, Timestamp};
@@ -25,6 +25,9 @@ pub enum Event {
     LockGranted {
         /// The fence of this acquisition.
         fence: Fence,
+        /// What whoever decides on the plan must know of the workspace.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<Warning>,
     },
     /// A runner began to plan.
     PlanStarted {

@@ -16,6 +16,7 @@ mod refusal;
 pub mod samples;
 mod standing;
 mod status;
+mod warning;
 
 pub use command::Command;
 pub use event::Event;
@@ -30,6 +31,7 @@ pub use record::{
 pub use refusal::Refusal;
 pub use standing::{Ending, Standing};
 pub use status::{Status, TerminalReason};
+pub use warning::Warning;
 
 /// The most attempts a plan gets when its runners are lost; an apply gets one.
 pub const PLAN_ATTEMPTS_MAX: u32 = 3;

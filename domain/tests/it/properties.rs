@@ -270,9 +270,12 @@ proptest! {
 /// The sample commands know one fence; a release under it would never fit a history.
 fn under_current_fence(command: &workspace::Command, now: &Workspace) -> workspace::Command {
     match command {
-        workspace::Command::ReleaseByRun { run, .. } => workspace::Command::ReleaseByRun {
+        workspace::Command::ReleaseByRun {
+            run, left_behind, ..
+        } => workspace::Command::ReleaseByRun {
             run: *run,
             fence: now.fence,
+            left_behind: left_behind.clone(),
         },
         other => other.clone(),
     }

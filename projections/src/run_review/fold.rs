@@ -27,6 +27,7 @@ impl RunReview {
             facts: facts.clone(),
             status: Status::Queued,
             fence: None,
+            warnings: Vec::new(),
             plan: PlanReview::default(),
             policy: PolicyReview::default(),
             approval: ApprovalReview::default(),
@@ -51,7 +52,10 @@ impl RunReview {
             | Event::PlanFailed { .. }
             | Event::PlanCredentialsMissing { .. }
             | Event::RunFailed { .. } => {}
-            Event::LockGranted { fence } => self.fence = Some(*fence),
+            Event::LockGranted { fence, warnings } => {
+                self.fence = Some(*fence);
+                self.warnings.clone_from(warnings);
+            }
             Event::PlanStarted { attempt } => self.plan_started(attempt, now),
             Event::PlanAttemptLost { attempt, reason } => {
                 self.plan_attempt_lost(*attempt, *reason, now);

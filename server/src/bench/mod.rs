@@ -6,6 +6,7 @@ mod figures;
 mod product;
 mod run;
 mod terminal;
+mod workspace;
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,9 @@ pub enum Benchmark {
     /// Verification of an audit of 200,000 entries, against one SHA-256 over the same bytes. Measure a
     /// release build.
     Audit,
+    /// Making a workspace anew from 10,000 stored events, against making it from 100. Measure a release
+    /// build.
+    Workspace,
 }
 
 /// How to measure.
@@ -64,6 +68,7 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Run => run::measure(&command).await?,
         Benchmark::Terminal => terminal::measure(&command).await?,
         Benchmark::Audit => audit::measure(&command)?,
+        Benchmark::Workspace => workspace::measure(&command).await?,
     };
     if command.json {
         figures::print_json(&figures);

@@ -9,7 +9,7 @@ use stackship_store::objects::ObjectKind;
 use stackship_store::records::configuration_versions::{self, NewConfigurationVersion};
 use stackship_store::records::grants::{self, Grant, Scope};
 use stackship_store::records::policy_sets::{self, NewVersion};
-use stackship_store::records::tokens::{self, NewToken};
+use stackship_store::records::tokens::{self, Descent, NewToken};
 use stackship_store::records::variables::{self, NewVariable, VariableChange};
 use stackship_store::records::workspaces::{self, WorkspaceChange};
 use stackship_store::records::{projects, users};
@@ -90,6 +90,7 @@ async fn every_administrative_change_is_told_in_order(pool: PgPool) {
         user,
         description: "CI".to_owned(),
         expires_at: None,
+        descent: Descent::Machine,
     };
     let (token, _) = tokens::create(store, &context, &new).await.unwrap();
     tokens::revoke(store, &context, token).await.unwrap();

@@ -161,6 +161,7 @@ impl World {
             run,
             Command::GrantLock {
                 fence: workspace.fence,
+                warnings: Vec::new(),
             },
         )
         .await;
@@ -168,8 +169,12 @@ impl World {
     }
 
     pub async fn release(&self, run: RunId, fence: Fence) {
-        self.command_workspace(WorkspaceCommand::ReleaseByRun { run, fence })
-            .await;
+        self.command_workspace(WorkspaceCommand::ReleaseByRun {
+            run,
+            fence,
+            left_behind: None,
+        })
+        .await;
     }
 
     pub async fn command_run(&self, id: RunId, command: run::Command) -> Committed {

@@ -13,7 +13,6 @@ use stackship_store::records::configuration_versions;
 use tokio_util::io::StreamReader;
 
 use crate::auth::{InConfiguration, RunCreate};
-use crate::v1::body::drain;
 use crate::{ApiError, App};
 
 /// The most bytes of an archive.
@@ -80,30 +79,22 @@ impl Content {
             kind: ObjectKind::Configuration,
             bytes_max: CONFIGURATION_BYTES_MAX,
         };
-        let mut chunks = chunks_of(self.body).await?;
-        let reader = StreamReader::new(checked(&mut chunks, self.announced).boxed());
-        let stored = match app.store.objects.put(new, reader).await {
-            Ok(stored) => stored,
-            Err(error) => {
-                drain(chunks).await;
-                return Err(refusal(error));
-            }
-        };
-        let (context, id) = (may.caller.command(), may.configuration.id);
+        let chunks = chunks_of(self.body)?;
+        let reader = StreamReader::new(checked(chunks, self.announced).boxed());
+        let stored = app.store.objects.put(new, reader).await.map_err(refusal)?;
+        let (context, id) = (may.caller.command()?, may.configuration.id);
         configuration_versions::uploaded(&app.store, &context, id, stored).await?;
         Ok(())
     }
 
     /// Takes the bytes only if they are the ones that were stored before.
     pub(super) async fn compare(self, stored: Sha256Digest) -> Result<(), ApiError> {
-        let mut chunks = chunks_of(self.body).await?;
-        match digest(checked(&mut chunks, self.announced).boxed()).await {
-            Ok(found) if found == stored => Ok(()),
-            Ok(_) => Err(immutable()),
-            Err(error) => {
-                drain(chunks).await;
-                Err(refusal(error))
-            }
+        let chunks = chunks_of(self.body)?;
+        let found = digest(checked(chunks, self.announced).boxed()).await;
+        if found.map_err(refusal)? == stored {
+            Ok(())
+        } else {
+            Err(immutable())
         }
     }
 }
@@ -124,14 +115,11 @@ async fn digest(
 }
 
 /// The chunks of a body, unless its announced length alone is too much.
-async fn chunks_of(body: Body) -> Result<BodyDataStream, ApiError> {
-    let bytes = body.size_hint().lower();
-    let chunks = body.into_data_stream();
-    if bytes > CONFIGURATION_BYTES_MAX {
-        drain(chunks).await;
+fn chunks_of(body: Body) -> Result<BodyDataStream, ApiError> {
+    if body.size_hint().lower() > CONFIGURATION_BYTES_MAX {
         return Err(too_large().into());
     }
-    Ok(chunks)
+    Ok(body.into_data_stream())
 }
 
 fn too_large() -> StoreError {
@@ -151,7 +139,7 @@ fn immutable() -> ApiError {
 
 /// The chunks, ending in an error where they turn out not to be what they should.
 fn checked(
-    chunks: &mut BodyDataStream,
+    chunks: BodyDataStream,
     announced: Option<Sha256Digest>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
     let end = futures::stream::once(future::ready(Ok(Bytes::new())));

@@ -11,10 +11,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{conflict, given_reason, not_archived};
+use super::{conflict, not_archived};
 use crate::auth::{Denied, InPolicySet, InWorkspace, PolicyRead, PolicyWrite};
 use crate::v1::answer::{Data, List};
 use crate::v1::body::{Body, PageQuery, Query};
+use crate::v1::reason;
 use crate::v1::schema;
 use crate::v1::scope::{self, ScopeView};
 use crate::{ApiError, App};
@@ -124,7 +125,7 @@ async fn policy_set_attach(
     Body(body): Body<PolicyPlaceBody>,
 ) -> Result<(StatusCode, Data<PolicyAttachmentView>), ApiError> {
     let (set, scope) = (&may.policy_set, Scope::from(body.scope));
-    let reason = given_reason(&body.reason)?;
+    let reason = reason::full(&body.reason)?;
     not_archived(set)?;
     if set.newest.is_none() {
         return Err(conflict(
@@ -133,9 +134,9 @@ async fn policy_set_attach(
         ));
     }
     scope::is_here(&app, set.organization, scope).await?;
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let (status, attachment) =
-        match policy_sets::attach(&app.store, &context, set.id, scope, reason).await? {
+        match policy_sets::attach(&app.store, &context, set.id, scope, &reason).await? {
             Attaching::New(attachment) => (StatusCode::CREATED, attachment),
             Attaching::Already(attachment) => (StatusCode::OK, attachment),
         };
@@ -152,9 +153,9 @@ async fn policy_set_detach(
     may: InPolicySet<PolicyWrite>,
     Body(body): Body<PolicyPlaceBody>,
 ) -> Result<Data<PolicyAttachmentView>, ApiError> {
-    let (context, set) = (may.caller.command(), may.policy_set.id);
-    let reason = given_reason(&body.reason)?;
-    let detached = policy_sets::detach(&app.store, &context, set, body.scope.into(), reason);
+    let (context, set) = (may.caller.command()?, may.policy_set.id);
+    let reason = reason::full(&body.reason)?;
+    let detached = policy_sets::detach(&app.store, &context, set, body.scope.into(), &reason);
     let detached = detached.await?.ok_or(Denied::not_found("attachment"))?;
     Ok(PolicyAttachmentView::from(detached).into())
 }

@@ -20,8 +20,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Data, List, created};
-use super::body::{Body, PageQuery, Query, plain_text};
-use super::{GIVEN_REASON_CHARS_MIN, REASON_CHARS_MAX, schema};
+use super::body::{Body, PageQuery, Query};
+use super::reason::FullReason;
+use super::schema;
 use crate::auth::{Denied, InOrganization, InPolicySet, PolicyRead, PolicyWrite};
 use crate::{ApiError, App};
 
@@ -78,14 +79,6 @@ struct NewPolicySet {
     name: Name,
 }
 
-/// Why what judged runs is taken away.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct PolicySetArchiveBody {
-    /// For those who read the history: 10 to 1000 characters.
-    reason: String,
-}
-
 /// Lists an organization's policy sets, oldest first, archived ones included.
 #[utoipa::path(get, path = "/v1/organizations/{organization}/policy-sets", tag = "policies",
     params(("organization" = String, Path), PageQuery),
@@ -110,7 +103,7 @@ async fn policy_set_create(
     may: InOrganization<PolicyWrite>,
     Body(new): Body<NewPolicySet>,
 ) -> Result<(StatusCode, Data<PolicySetView>), ApiError> {
-    let set = policy_sets::create(&app.store, &may.caller.command(), &new.name).await?;
+    let set = policy_sets::create(&app.store, &may.caller.command()?, &new.name).await?;
     Ok(created(set.into()))
 }
 
@@ -125,16 +118,16 @@ async fn policy_set_read(may: InPolicySet<PolicyRead>) -> Data<PolicySetView> {
 /// Archives a policy set that is attached nowhere. It takes no version any more and its name is free;
 /// its versions can be read for as long as the runs that they judged.
 #[utoipa::path(post, path = "/v1/policy-sets/{policy_set}/archive", tag = "policies",
-    params(("policy_set" = String, Path)), request_body = PolicySetArchiveBody,
+    params(("policy_set" = String, Path)), request_body = FullReason,
     responses((status = 200, body = Data<PolicySetView>)))]
 async fn policy_set_archive(
     State(app): State<App>,
     may: InPolicySet<PolicyWrite>,
-    Body(body): Body<PolicySetArchiveBody>,
+    Body(body): Body<FullReason>,
 ) -> Result<Data<PolicySetView>, ApiError> {
-    let reason = given_reason(&body.reason)?;
-    let (context, id) = (may.caller.command(), may.policy_set.id);
-    let archived = policy_sets::archive(&app.store, &context, id, reason).await;
+    let reason = body.checked()?;
+    let (context, id) = (may.caller.command()?, may.policy_set.id);
+    let archived = policy_sets::archive(&app.store, &context, id, &reason).await;
     let set = archived.map_err(|error| match ApiError::from(error) {
         ApiError::Violated(Violation::NotNow) => conflict(
             "POLICY_SET_ATTACHED",
@@ -144,14 +137,6 @@ async fn policy_set_archive(
     })?;
     let set = set.ok_or(Denied::not_found("policy set"))?;
     Ok(PolicySetView::from(set).into())
-}
-
-/// A reason that must be given.
-fn given_reason(reason: &str) -> Result<&str, ApiError> {
-    let reason = reason.trim();
-    let bounds = GIVEN_REASON_CHARS_MIN..=REASON_CHARS_MAX;
-    plain_text("REASON_INVALID", "reason", reason, bounds)?;
-    Ok(reason)
 }
 
 /// What is archived stays as it is.

@@ -53,12 +53,12 @@ struct PolicyVersionDetail {
     #[serde(flatten)]
     version: PolicyVersionView,
     /// Its policies, sorted by id.
-    policies: Vec<PolicyView>,
+    policies: Vec<BundledPolicyView>,
 }
 
 /// A policy, as its manifest describes it.
 #[derive(Serialize, ToSchema)]
-struct PolicyView {
+struct BundledPolicyView {
     /// Names it within the version.
     id: String,
     /// The file with its text.
@@ -108,7 +108,7 @@ impl From<Version> for PolicyVersionView {
     }
 }
 
-impl From<&Policy> for PolicyView {
+impl From<&Policy> for BundledPolicyView {
     fn from(policy: &Policy) -> Self {
         Self {
             id: policy.id.clone(),
@@ -159,7 +159,7 @@ async fn policy_version_upload(
         policies: bundle.manifest().policies.len(),
         content: &bundle.to_stored(),
     };
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let published = policy_sets::publish(&app.store, &context, may.policy_set.id, new).await?;
     let (status, version) = match published {
         Published::New(version) => (StatusCode::CREATED, version),

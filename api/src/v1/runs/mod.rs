@@ -169,8 +169,9 @@ async fn run_create(
     may: InWorkspace<RunCreate>,
     Body(body): Body<NewRunBody>,
 ) -> Result<(StatusCode, Data<RunView>), ApiError> {
+    let context = may.caller.command()?;
     let request = body.request(&app, may.workspace).await?;
-    let (organization, context) = (request.organization, may.caller.command());
+    let organization = request.organization;
     let run = create::create_run(&app.store, &context, request).await?;
     let limit = READ_YOUR_WRITES_LIMIT;
     app.waiter.wait_run(run.run, run.sequence, limit).await?;

@@ -24,8 +24,8 @@ use super::view::RunView;
 use crate::artifacts::{self, Recorded};
 use crate::auth::{InRun, PolicyOverrideSoft, RunRead};
 use crate::v1::answer::Data;
-use crate::v1::body::{Body, plain_text};
-use crate::v1::{GIVEN_REASON_CHARS_MIN, REASON_CHARS_MAX, schema};
+use crate::v1::body::Body;
+use crate::v1::{reason, schema};
 use crate::{ApiError, App};
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -220,14 +220,12 @@ async fn policy_override(
     Body(body): Body<OverrideBody>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
-    let bounds = GIVEN_REASON_CHARS_MIN..=REASON_CHARS_MAX;
-    plain_text("REASON_INVALID", "reason", &body.reason, bounds)?;
     let given = decisions::Override {
         result: body.result_sha256,
-        reason: body.reason,
+        reason: reason::full(&body.reason)?,
         lasts: Duration::from_secs(body.duration_seconds.into()),
     };
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let committed = decisions::override_policy(&app.store, &context, run, given).await?;
     answer(&app, organization, run, committed).await
 }

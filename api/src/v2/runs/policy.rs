@@ -71,7 +71,7 @@ pub async fn override_policy(
     State(app): State<App>,
     OfPolicyCheck(may): OfPolicyCheck<PolicyOverrideSoft>,
 ) -> Result<Response, V2Error> {
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let outcome = decisions::override_current_policy(&app.store, &context, may.run.id).await;
     settle(&app, &may, outcome, was_overridden_by).await?;
     let check = check(&app, &may).await?.ok_or_else(hidden)?;

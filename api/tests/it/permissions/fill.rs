@@ -8,7 +8,7 @@ use stackship_domain::run::RunKind;
 use stackship_domain::variable::VariableCategory;
 use stackship_store::clock;
 use stackship_store::records::grants::{self, Grant, Scope};
-use stackship_store::records::tokens::{self, NewToken};
+use stackship_store::records::tokens::{self, Descent, NewToken};
 use stackship_store::records::users;
 use stackship_store::records::variables::{self, NewVariable};
 
@@ -157,6 +157,7 @@ async fn token(world: &World) -> String {
         user: member(world).await.parse().unwrap(),
         description: "test".to_owned(),
         expires_at: None,
+        descent: Descent::Machine,
     };
     let context = origin(world.acme.owner.user).within(world.acme.organization);
     let (id, _) = tokens::create(&world.store, &context, &new).await.unwrap();

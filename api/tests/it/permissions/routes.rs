@@ -52,6 +52,7 @@ macro_rules! table {
 }
 
 table! {
+    GET "/" => Anybody,
     GET "/healthz" => Anybody,
     GET "/readyz" => Anybody,
     GET "/v1/openapi.json" => Anybody,
@@ -66,7 +67,7 @@ table! {
     PATCH "/v1/workspaces/{workspace}" => May(P::WorkspaceWrite, P::WorkspaceRead),
     POST "/v1/workspaces/{workspace}/lock" => May(P::WorkspaceLock, P::WorkspaceRead),
     POST "/v1/workspaces/{workspace}/unlock" => May(P::WorkspaceLock, P::WorkspaceRead),
-    POST "/v1/workspaces/{workspace}/force-unlock" => May(P::WorkspaceLock, P::WorkspaceRead),
+    POST "/v1/workspaces/{workspace}/force-unlock" => May(P::WorkspaceForceUnlock, P::WorkspaceRead),
     GET "/v1/workspaces/{workspace}/variables" => May(P::VariableRead, P::WorkspaceRead),
     POST "/v1/workspaces/{workspace}/variables" => May(P::VariableWrite, P::WorkspaceRead),
     PATCH "/v1/workspaces/{workspace}/variables/{variable}" => May(P::VariableWrite, P::WorkspaceRead),

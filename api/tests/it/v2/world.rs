@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use sqlx::PgPool;
+use stackship_api::serving::{self, Limits};
 use stackship_domain::ids::{RunId, RunnerId};
 use stackship_domain::run::Status;
 use stackship_projections::RunReview;
@@ -43,11 +44,7 @@ impl Served {
         let (store, stop) = (world.store.clone(), world.stop.clone());
         tokio::spawn(Engine::new(store, world.nudges.clone(), checker).run(stop.clone()));
         let router = world.router.clone();
-        tokio::spawn(async move {
-            let served =
-                axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-            served.await.unwrap();
-        });
+        tokio::spawn(serving::serve(listener, router, Limits::default(), stop));
         let (runner, _) = runners::create(&world.store, "tester").await.unwrap();
         Self { world, url, runner }
     }

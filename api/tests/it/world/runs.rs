@@ -112,8 +112,14 @@ impl World {
             .load(self.acme.workspace)
             .await
             .unwrap();
-        self.run_command(run, Command::GrantLock { fence: now.fence })
-            .await;
+        self.run_command(
+            run,
+            Command::GrantLock {
+                fence: now.fence,
+                warnings: Vec::new(),
+            },
+        )
+        .await;
         (run, now.fence)
     }
 

@@ -28,7 +28,7 @@ impl Run {
                     standing,
                     ..
                 },
-                Event::LockGranted { fence },
+                Event::LockGranted { fence, .. },
             ) if matches!(**standing, Standing::Queued { .. }) => *hold = Hold::Held(*fence),
             (
                 Self::Born {

@@ -2,7 +2,7 @@
 
 use super::{
     adopted, at, attempt, doubt, evidence, facts, failure, fence, id, plan, policy, publication,
-    reviewer, staged,
+    reviewer, staged, warning,
 };
 use crate::ids::{RunId, UserId};
 use crate::run::{
@@ -37,12 +37,22 @@ fn of_the_queue() -> Vec<Named> {
             destroy,
         }))
     };
-    let grant = |fence: Fence| Command::GrantLock { fence };
+    let grant = |fence: Fence| Command::GrantLock {
+        fence,
+        warnings: Vec::new(),
+    };
     vec![
         ("create", new(false, false)),
         ("create, auto-apply", new(true, false)),
         ("create, destroy", new(false, true)),
         ("grant lock", grant(fence())),
+        (
+            "grant lock, warned",
+            Command::GrantLock {
+                fence: fence(),
+                warnings: vec![warning()],
+            },
+        ),
         ("grant lock, newer fence", grant(fence().next())),
     ]
 }

@@ -2,7 +2,7 @@
 
 use super::{
     adopted, at, attempt, doubt, evidence, failure, fence, id, judged_facts, plan, policy,
-    publication, reviewer, staged,
+    publication, reviewer, staged, warning,
 };
 use crate::ids::RunId;
 use crate::run::{Event, LossReason, PolicyOutcome, RecoveryResolution, TerminalReason};
@@ -18,7 +18,10 @@ fn of_the_plan() -> Vec<Event> {
             facts: judged_facts(),
             auto_apply: false,
         },
-        Event::LockGranted { fence: fence() },
+        Event::LockGranted {
+            fence: fence(),
+            warnings: Vec::new(),
+        },
         Event::PlanStarted {
             attempt: attempt(1),
         },
@@ -123,4 +126,15 @@ fn of_an_end() -> Vec<Event> {
             detail: "Denied.".to_owned(),
         },
     ]
+}
+
+/// Events with the parts that only some of them have, each with a name for its golden file.
+pub fn events_with_more() -> Vec<(&'static str, Event)> {
+    vec![(
+        "lock_granted_with_a_warning",
+        Event::LockGranted {
+            fence: fence(),
+            warnings: vec![warning()],
+        },
+    )]
 }

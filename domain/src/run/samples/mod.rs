@@ -6,7 +6,7 @@ mod events;
 mod runs;
 
 pub use commands::one_command_of_each;
-pub use events::one_event_of_each;
+pub use events::{events_with_more, one_event_of_each};
 pub use runs::one_run_of_each;
 
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use super::{
     Approval, Attempt, Counts, DenyingPolicies, Doubt, DoubtReason, Evidence, Facts, Hold,
     PinnedPolicySet, Pins, PlanChanges, PlanFailure, PlanRecord, PolicyErrorCode, PolicyOutcome,
     PolicyPins, PolicyResult, Predecessor, Publication, Run, RunKind, Source, SourceKind,
-    StagedState, Standing, TerminalReason,
+    StagedState, Standing, TerminalReason, Warning,
 };
 use crate::ids::{
     AttemptId, ConfigurationVersionId, Id, InputSnapshotId, ObjectId, OrganizationId, PolicySetId,
@@ -202,6 +202,15 @@ pub fn staged() -> StagedState {
         serial: 4,
         lineage: "6d6f2a52-2b0a-4f2c-9d1e-000000000000".to_owned(),
         digest: Sha256Digest::of(b"partial"),
+    }
+}
+
+/// What a run is told whose predecessor failed half-way.
+pub fn warning() -> Warning {
+    Warning::EmergencyStateNotAdopted {
+        run: id(98),
+        state: staged().version,
+        serial: staged().serial,
     }
 }
 

@@ -83,12 +83,6 @@ impl Client {
         answer(request)
     }
 
-    /// Sends bytes as they are, whatever the answer is.
-    pub fn send_bytes(&self, method: Method, path: &str, bytes: Vec<u8>) -> (StatusCode, Value) {
-        let request = http().request(method, format!("{}{path}", self.url));
-        answer(request.bearer_auth(&self.token).body(bytes))
-    }
-
     #[track_caller]
     fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
         let (status, mut answer) = self.send(method, path, body);
@@ -127,6 +121,17 @@ impl Client {
     #[track_caller]
     pub fn detail(&self, workspace: &Workspace) -> Value {
         self.get(&format!("/v1/workspaces/{}", workspace.id))
+    }
+
+    /// Who holds the workspace's lock, since when and why; not where a run that holds it stands, which
+    /// moves on.
+    #[track_caller]
+    pub fn lock(&self, workspace: &Workspace) -> Value {
+        let mut lock = self.detail(workspace)["lock"].clone();
+        if let Some(holder) = lock.get_mut("holder").and_then(Value::as_object_mut) {
+            holder.remove("status");
+        }
+        lock
     }
 
     /// Ids of the workspace's runs, oldest first.
@@ -209,7 +214,13 @@ impl Client {
 
     /// Uploads to an address, whatever the answer is.
     pub fn upload(&self, url: &str, upload: Upload) -> (StatusCode, Value) {
-        let mut request = http().put(url).bearer_auth(&self.token).body(upload.body);
+        self.send_bytes(Method::PUT, url, upload)
+    }
+
+    /// Sends bytes to an address, whatever the answer is.
+    pub fn send_bytes(&self, method: Method, url: &str, upload: Upload) -> (StatusCode, Value) {
+        let request = http().request(method, url).bearer_auth(&self.token);
+        let mut request = request.body(upload.body);
         if let Some(length) = upload.length {
             request = request.header(CONTENT_LENGTH, length);
         }
@@ -222,9 +233,30 @@ impl Client {
         self.start_packed(workspace, kind, super::archive::packed(files))
     }
 
+    /// The same for a speculative run that is made from a ref.
+    #[track_caller]
+    pub fn start_of_ref(
+        &self,
+        workspace: &Workspace,
+        git_ref: &str,
+        files: &[(&str, &str)],
+    ) -> String {
+        let packed = super::archive::packed(files);
+        self.create(
+            workspace,
+            packed,
+            json!({"kind": "speculative", "git_ref": git_ref}),
+        )
+    }
+
     /// Uploads a packed configuration and creates a run of it.
     #[track_caller]
     pub fn start_packed(&self, workspace: &Workspace, kind: &str, packed: Vec<u8>) -> String {
+        self.create(workspace, packed, json!({"kind": kind}))
+    }
+
+    #[track_caller]
+    fn create(&self, workspace: &Workspace, packed: Vec<u8>, mut body: Value) -> String {
         let configuration = self.configuration(workspace);
         let url = format!(
             "{}/v1/configuration-versions/{configuration}/content",
@@ -232,7 +264,8 @@ impl Client {
         );
         let (status, answer) = self.upload(&url, Upload::from(packed));
         assert!(status.is_success(), "the upload: {status} {answer}");
-        let body = json!({"configuration_version": configuration, "message": "test", "kind": kind});
+        body["configuration_version"] = json!(configuration);
+        body["message"] = json!("test");
         text(&self.post(&format!("/v1/workspaces/{}/runs", workspace.id), &body)["id"])
     }
 }

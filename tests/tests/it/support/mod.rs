@@ -12,7 +12,7 @@ mod server;
 mod terminal;
 mod world;
 
-pub use archive::bomb;
+pub use archive::{bomb, packed};
 pub use checkout::Checkout;
 pub use client::{Client, Upload, Workspace, text};
 pub use configurations::{ENDLESS_PLAN, SLOW_PLAN};

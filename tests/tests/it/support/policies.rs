@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::archive::packed;
-use super::client::{Client, Workspace, text};
+use super::client::{Client, Upload, Workspace, text};
 
 /// Denies every resource named `forbidden`, and says which.
 pub const NO_FORBIDDEN: &str = r#"
@@ -36,7 +36,11 @@ impl Client {
         let rules = format!("package stackship.names\n{rules}");
         let bundle = packed(&[("manifest.json", &manifest), ("names.rego", &rules)]);
         let path = format!("/v1/policy-sets/{set}/versions");
-        let (status, answer) = self.send_bytes(Method::POST, &path, bundle);
+        let (status, answer) = self.send_bytes(
+            Method::POST,
+            &format!("{}{path}", self.url()),
+            Upload::from(bundle),
+        );
         assert!(status.is_success(), "{path}: {status} {answer}");
     }
 

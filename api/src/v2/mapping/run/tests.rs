@@ -28,6 +28,7 @@ fn review(facts: Facts, events: Vec<Event>) -> RunReview {
 fn granted() -> Event {
     Event::LockGranted {
         fence: Fence::from_stored(5),
+        warnings: Vec::new(),
     }
 }
 
