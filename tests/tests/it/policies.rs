@@ -1,6 +1,7 @@
 //! Policies judge every plan before anybody is asked: real bundles, the real limited process, and the
 //! real `tofu` in a terminal.
 
+use nix::sys::signal::Signal;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -174,17 +175,31 @@ fn an_advisory_denial_is_shown_and_stops_nothing() {
     evidence_agrees(owner, &run);
 }
 
+/// Looks at every pair, for hours; on a plan without resources it has nothing to do.
+const ENDLESS: &str = r#"
+deny contains "x" if {
+	input.plan.resource_changes != []
+	some a in numbers.range(1, 100000)
+	some b in numbers.range(1, 100000)
+	a + b == 0
+}
+"#;
+/// Calls itself until there is no stack left.
+const RECURSION: &str = r#"
+f(x) := f(x + 1)
+deny contains "x" if {
+	input.plan.resource_changes != []
+	f(1) == 0
+}
+"#;
+
 #[test]
 fn hostile_policies_end_their_run_and_nothing_else() {
     let world = World::shared();
     let owner = &world.owner;
-    let endless = "deny contains \"x\" if { input.plan.resource_changes != []; some a in numbers.range(1, 100000); \
-                   some b in numbers.range(1, 100000); a + b == 0 }";
-    let recursion =
-        "f(x) := f(x + 1)\ndeny contains \"x\" if { input.plan.resource_changes != []; f(1) == 0 }";
     let runs = [
-        ("policy-endless", endless, "policy_timeout"),
-        ("policy-recursion", recursion, "policy_crashed"),
+        ("policy-endless", ENDLESS, "policy_timeout"),
+        ("policy-recursion", RECURSION, "policy_crashed"),
     ]
     .map(|(name, rules, code)| {
         let workspace = owner.workspace(name);
@@ -228,4 +243,20 @@ fn what_changes_after_a_run_was_created_judges_only_the_next_one() {
     let denied = ended(owner, &second);
     assert_eq!(denied["pins"]["policies"]["sets"][0]["version"], 2);
     assert_eq!(denied["ended"]["reason"], "policy_denied", "{denied:#}");
+}
+
+#[test]
+fn a_plan_whose_server_dies_while_it_is_judged_is_judged_by_the_next_one() {
+    let mut world = World::own(&[]);
+    let workspace = world.owner.workspace("policy-lost");
+    world.owner.judge(&workspace, "advisory", ENDLESS);
+    let run = start(&world.owner, &workspace, "plan_and_apply");
+    world.owner.wait_status(&run, "policy_checking");
+    world.server.signal(Signal::SIGKILL);
+    world.server.wait_exit();
+    world.restart();
+    let ended = ended(&world.owner, &run);
+    assert_eq!(ended["policy"]["error_code"], "policy_timeout", "{ended:#}");
+    let result = world.owner.policy_result(&run);
+    assert_eq!(ended["policy"]["outcome"], result["outcome"]);
 }

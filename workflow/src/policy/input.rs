@@ -14,6 +14,10 @@ use stackship_store::{Store, StoreError};
 use super::{Stop, Subject};
 
 const CODE: PolicyErrorCode = PolicyErrorCode::PolicyInput;
+const _: () = assert!(
+    PLAN_BYTES_MAX as u64 == stackship_runner_protocol::POLICY_INPUT_BYTES_MAX,
+    "what a runner may send, policies may be given"
+);
 /// What the recorded form is called when it cannot be read.
 const REDACTED_PLAN: &str = "the redacted form of the plan";
 

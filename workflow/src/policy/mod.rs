@@ -92,6 +92,8 @@ impl Checker {
             .expect("the places are never closed");
         let began = Instant::now();
         let evaluation = self.evaluation(store, subject, evaluated_at).await?;
+        let outcome = evaluation.outcome.as_str();
+        metrics::counter!("stackship_policy_evaluations_total", "outcome" => outcome).increment(1);
         let result = stored(store, subject, &evaluation).await?;
         let text = report::text(&evaluation, subject.pinned(), began.elapsed());
         write_log(store, subject.run, &text).await?;

@@ -15,6 +15,9 @@ use crate::v2::wire::{
 /// alone, and a run's may come from anywhere above it.
 const SCOPE: &str = "organization";
 
+/// The client's word for a denial that may be overridden.
+const SOFT_FAILED: &str = "soft_failed";
+
 /// The id of the check that a run points at. The client prints every check it is pointed at, so a run
 /// that no policy judged points at none, unless there is something to say.
 pub(super) fn shown_policy_check(review: &RunReview) -> Option<String> {
@@ -27,14 +30,15 @@ pub(super) fn shown_policy_check(review: &RunReview) -> Option<String> {
 /// What policies say about a run; nothing before they have spoken.
 pub fn policy_check(review: &RunReview, rights: Rights) -> Option<PolicyCheckResource> {
     let result = review.policy.result.as_ref()?;
+    let status = status(review, result);
     Some(PolicyCheckResource {
         id: policy_check_id(review.run),
         kind: Kind::PolicyChecks,
         attributes: PolicyCheckAttributes {
             scope: SCOPE,
-            status: status(review, result),
+            status,
             actions: PolicyCheckActions {
-                is_overridable: review.status == Status::OverrideRequired,
+                is_overridable: status == SOFT_FAILED && review.status == Status::OverrideRequired,
             },
             permissions: PolicyCheckPermissions {
                 can_override: rights.override_policy,
@@ -50,7 +54,7 @@ pub fn policy_check(review: &RunReview, rights: Rights) -> Option<PolicyCheckRes
 fn status(review: &RunReview, result: &PolicyResult) -> &'static str {
     match result.outcome {
         PolicyOutcome::Pass => "passed",
-        PolicyOutcome::SoftFailed if review.policy.overrides.is_empty() => "soft_failed",
+        PolicyOutcome::SoftFailed if review.policy.overrides.is_empty() => SOFT_FAILED,
         PolicyOutcome::SoftFailed => "overridden",
         PolicyOutcome::HardFailed => "hard_failed",
         PolicyOutcome::Error => "errored",
