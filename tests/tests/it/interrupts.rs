@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use crate::support::{Checkout, ENDLESS_PLAN, Terminal, Workspace, World, eventually};
+use crate::support::{
+    CANCEL_QUESTION, Checkout, ENDLESS_PLAN, Terminal, Workspace, World, eventually,
+};
 
 /// An apply that never ends by itself.
 const LONG_APPLY: &str = r#"
@@ -23,7 +25,6 @@ resource "terraform_data" "slow" {
 }
 "#;
 const QUICK: &str = "output \"quick\" {\n  value = 1\n}\n";
-const QUESTION: &str = "Do you want to cancel the remote operation?";
 
 /// An installation in which an interrupted phase is given little time.
 fn world() -> &'static World {
@@ -55,7 +56,7 @@ fn ctrl_c_and_yes_while_the_plan_streams_cancel_the_run_and_free_the_workspace()
     let mut terminal = checkout.tofu(&["apply"]);
     terminal.expect("has been successfully initialized!");
     terminal.ctrl_c();
-    terminal.expect(QUESTION);
+    terminal.expect(CANCEL_QUESTION);
     terminal.type_line("yes");
     let shown = terminal.exits(0);
     assert!(shown.contains("successfully cancelled"), "{shown}");
@@ -76,7 +77,7 @@ fn ctrl_c_and_yes_while_the_apply_streams_leave_doubt_the_lock_and_what_was_done
     let mut terminal = begun(&checkout);
     let held = world.owner.lock(&workspace);
     terminal.ctrl_c();
-    terminal.expect(QUESTION);
+    terminal.expect(CANCEL_QUESTION);
     terminal.type_line("yes");
     terminal.exits(0);
     let run = world.owner.only_run(&workspace);
@@ -107,7 +108,7 @@ fn ctrl_c_and_no_while_the_apply_streams_leave_the_run_to_end_well() {
     let (workspace, checkout) = world.begin("interrupt-apply-no", APPLY_OF_SECONDS);
     let mut terminal = begun(&checkout);
     terminal.ctrl_c();
-    terminal.expect(QUESTION);
+    terminal.expect(CANCEL_QUESTION);
     terminal.type_line("no");
     let shown = terminal.exits(0);
     assert!(shown.contains("not cancelled"), "{shown}");
@@ -126,7 +127,7 @@ fn two_ctrl_c_or_a_crash_while_the_apply_streams_leave_the_run_to_end_well() {
     let (killed, killed_checkout) = world.begin("interrupt-kill", APPLY_OF_SECONDS);
     let mut terminal = begun(&twice_checkout);
     terminal.ctrl_c();
-    terminal.expect(QUESTION);
+    terminal.expect(CANCEL_QUESTION);
     terminal.ctrl_c();
     terminal.exits(1);
     begun(&killed_checkout).kill();

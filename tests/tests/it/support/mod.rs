@@ -23,7 +23,7 @@ pub use environment::campaign;
 pub use policies::NO_FORBIDDEN;
 pub use remote::RemoteRunner;
 pub use scripted::ScriptedRunner;
-pub use terminal::Terminal;
+pub use terminal::{CANCEL_QUESTION, Terminal};
 pub use world::World;
 
 use std::time::{Duration, Instant};

@@ -11,6 +11,8 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 
 use super::{DEADLINE, environment, eventually};
 
+/// What tofu asks whoever interrupts it.
+pub const CANCEL_QUESTION: &str = "Do you want to cancel the remote operation?";
 /// So wide that no sentence is broken into lines.
 const SIZE: PtySize = PtySize {
     rows: 60,
@@ -87,18 +89,25 @@ impl Terminal {
     /// Waits until the words were shown.
     #[track_caller]
     pub fn expect(&self, words: &str) -> &Self {
+        assert!(
+            self.shows_or_ends(words),
+            "tofu ended without showing `{words}`:\n{}",
+            self.text()
+        );
+        self
+    }
+
+    /// Waits until the words were shown or tofu has ended; whether it was the words.
+    #[track_caller]
+    pub fn shows_or_ends(&self, words: &str) -> bool {
         let began = Instant::now();
         let mut shown = self.screen.lock();
         loop {
             let text = plain(&shown.bytes);
-            if text.contains(words) {
-                return self;
+            if text.contains(words) || shown.closed {
+                return text.contains(words);
             }
             let left = DEADLINE.saturating_sub(began.elapsed());
-            assert!(
-                !shown.closed,
-                "tofu ended without showing `{words}`:\n{text}"
-            );
             assert!(!left.is_zero(), "`{words}` was not shown:\n{text}");
             shown = self
                 .screen
@@ -128,6 +137,14 @@ impl Terminal {
         kill(Pid::from_raw(id.expect("a running child")), Signal::SIGKILL)
             .expect("one's own child");
         drop(self.child.wait());
+    }
+
+    /// Waits for the end, whatever it is.
+    #[track_caller]
+    pub fn ends(&self) {
+        eventually("the end of the screen", || {
+            self.screen.lock().closed.then_some(())
+        });
     }
 
     /// Waits for the end and says everything shown.
