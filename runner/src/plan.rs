@@ -307,7 +307,9 @@ async fn planned(
 /// How a plan's log ends: with what the plan file holds, told by nothing that ran while it was made. Its
 /// code could write anything above, also what looks like a plan.
 async fn statement(diff: &ReceivedArtifact) -> Result<Option<String>, CallError> {
-    let bytes = tokio::fs::read(diff.path()).await.map_err(CallError::File)?;
+    let bytes = tokio::fs::read(diff.path())
+        .await
+        .map_err(CallError::File)?;
     let outline = stackship_plan_diff::outline(&bytes).ok();
     Ok(outline.map(|outline| format!("\n{STATEMENT_HEAD}\n\n{outline}")))
 }
