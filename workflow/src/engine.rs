@@ -8,7 +8,7 @@ use std::time::Duration;
 use stackship_domain::ids::{RunId, WorkspaceId};
 use stackship_store::log::CommandError;
 use stackship_store::notify::{Nudges, Topic};
-use stackship_store::records::runs_record;
+use stackship_store::records::{locks, runs_record};
 use stackship_store::{Store, attempts};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,8 @@ const SWEEPS_PER_FULL_LOOK: u32 = 5;
 const SWEEP_PAGE: i64 = 500;
 /// How many leases one sweep closes.
 const EXPIRED_LEASES_MAX: i64 = 100;
+/// How many locks of ended runs one full look gives back.
+const LEFT_LOCKS_MAX: i64 = 100;
 /// How many runs are looked at at the same time.
 const PARALLEL_LOOKS_MAX: usize = 8;
 
@@ -131,6 +133,9 @@ impl Engine {
         }
         if !full {
             return Ok(());
+        }
+        for run in locks::held_by_ended(&self.store.pool, LEFT_LOCKS_MAX).await? {
+            self.look(run);
         }
         let mut after = None;
         let mut seen = HashSet::new();

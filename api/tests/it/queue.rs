@@ -11,6 +11,7 @@ use stackship_store::attempts::{self, AttemptRow, HeartbeatOutcome, ResultOutcom
 use stackship_store::clock;
 use stackship_store::records::runners;
 use stackship_workflow::advance::advance;
+use stackship_workflow::engine::Engine;
 use stackship_workflow::{decisions, leasing};
 
 use crate::http::Call;
@@ -314,6 +315,26 @@ async fn a_run_that_ended_without_leaving_is_in_nobodys_way(pool: PgPool) {
     assert!(workspace.queue.is_empty());
     let offered = leased(&world).await.offer;
     assert_eq!((offered.run, offered.phase), (next, Phase::Plan));
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_lock_that_an_ended_run_kept_is_given_back_though_nobody_waits(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (holding, _) = world.run_that_asks().await;
+    let cancel = Command::Cancel {
+        by: samples::reviewer(),
+        reason: None,
+        at: clock::now(),
+    };
+    // No workflow was there to see it end.
+    world.run_command(holding, cancel).await;
+    let engine = Engine::new(world.store.clone(), world.nudges.clone());
+    tokio::spawn(engine.run(world.stop.clone()));
+    until("the lock is free", async || {
+        let loaded = world.store.workspaces.load(world.acme.workspace).await;
+        loaded.unwrap().0.lock.is_none()
+    })
+    .await;
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]

@@ -13,6 +13,12 @@ const HEARD_WITHIN: Duration = Duration::from_mins(2);
 /// Two that fail, and more than a runner sends that has lost its lease.
 const BEATS_AFTER: usize = 6;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Computed for hours, in one expression.
+const ENDLESS: &str = r#"
+output "endless" {
+  value = sum([for a in range(1000) : sum([for b in range(1000) : sum([for c in range(1000) : (a * b * c) % 7])])])
+}
+"#;
 
 /// A plan that computes for a long time without any provider.
 fn long_plan() -> String {
@@ -39,7 +45,6 @@ fn long_run() -> Pinned {
 async fn a_canceled_plan_stops_and_writes_no_state() {
     let world = World::start().await;
     let mut run = long_run();
-    assert!(HEARD_WITHIN < INTERRUPT_GRACE);
     // The next heartbeat is due after longer than this test would wait for it.
     run.plan.lease_seconds = 600;
     run.pin(&world.control_plane);
@@ -69,6 +74,39 @@ async fn a_canceled_plan_stops_and_writes_no_state() {
             .any(|request| request.starts_with("POST /api/v2"))
     );
     assert!(world.control_plane.staged().is_empty());
+    world.stop().await;
+}
+
+/// OpenTofu looks for an interrupt when it turns to a resource; this plan never turns to another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canceled_plan_that_computes_is_not_given_the_grace_of_an_apply() {
+    const FIRST: &str = "resource \"terraform_data\" \"first\" {}\n";
+    assert!(HEARD_WITHIN < INTERRUPT_GRACE);
+    let world = World::start().await;
+    let control_plane = &world.control_plane;
+    let run = Pinned::of(&[("main.tf", FIRST)]);
+    run.pin(control_plane);
+    let plan = world.execute(run.plan.clone()).await;
+    world.execute(run.apply(&plan, control_plane)).await;
+    control_plane.publish();
+
+    let endless = format!("{FIRST}{ENDLESS}");
+    let next = run.again(&[("main.tf", &endless)], control_plane);
+    next.pin(control_plane);
+    control_plane.offer(next.plan.clone());
+    // The plan itself has begun: before that, the sandbox would just be killed.
+    control_plane
+        .logged("terraform_data.first: Refreshing state...")
+        .await;
+    control_plane.cancel();
+    let result = tokio::time::timeout(HEARD_WITHIN, control_plane.result())
+        .await
+        .expect("the plan is not waited for");
+    let stopped = PhaseResult::Plan {
+        end: PlanEnd::Stopped,
+    };
+    assert_eq!(result, stopped);
+    assert!(control_plane.staged().is_empty());
     world.stop().await;
 }
 

@@ -1,10 +1,11 @@
 //! The row that late writes are checked against: who holds a workspace's lock. It follows the log.
 
 use sqlx::PgPool;
-use stackship_domain::ids::{OrganizationId, WorkspaceId};
+use stackship_domain::ids::{OrganizationId, RunId, WorkspaceId};
 use stackship_domain::workspace::Holder;
 use stackship_domain::{Fence, Timestamp};
 
+use super::runs_record;
 use crate::StoreError;
 use crate::columns::Columns;
 
@@ -55,4 +56,16 @@ pub async fn lock_row(
         reason: columns.plain("reason")?,
         since: columns.time("since")?,
     }))
+}
+
+/// Runs that have ended and still hold a lock, at most `limit`: whoever ended them did not get to it.
+pub async fn held_by_ended(pool: &PgPool, limit: i64) -> Result<Vec<RunId>, StoreError> {
+    let runs: Vec<String> = sqlx::query_scalar(
+        "select run_id from record.workspace_locks join record.runs using (run_id) \
+         where ended_at is not null order by since limit $1",
+    )
+    .bind(limit)
+    .fetch_all(pool)
+    .await?;
+    runs_record::ids(&runs)
 }
