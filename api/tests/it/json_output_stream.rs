@@ -18,9 +18,14 @@ const HELD_BYTES_MAX: usize = 16 * FRAME;
 
 /// Bytes that are the same nowhere.
 fn document(frames: usize) -> Vec<u8> {
-    let words =
-        (0_u64..).flat_map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
-    words.take(frames * FRAME).collect()
+    let mut document = Vec::with_capacity(frames * FRAME);
+    for number in 0_u64.. {
+        if document.len() == frames * FRAME {
+            break;
+        }
+        document.extend_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+    }
+    document
 }
 
 async fn ask(output: &Output) -> (Wire, Head) {
@@ -56,14 +61,14 @@ async fn a_document_breaks_off_before_the_frame_that_was_tampered_with(pool: PgP
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_file_that_is_cut_while_it_is_read_ends_the_answer(pool: PgPool) {
-    let output = Output::new(pool, &document(512)[..]).await;
+    let output = Output::new(pool, &document(256)[..]).await;
     let (wire, head) = ask(&output).await;
     // Far beyond what can have been read: the kernel takes only so much for a reader who does not read.
     let file = std::fs::File::options()
         .write(true)
         .open(&output.file)
         .unwrap();
-    file.set_len((HEADER + 500 * SEALED_FRAME) as u64).unwrap();
+    file.set_len((HEADER + 250 * SEALED_FRAME) as u64).unwrap();
     drop(file);
     let came = wire.rest().await;
     assert!(came.len() < head.length, "{} bytes came", came.len());
@@ -75,7 +80,7 @@ async fn a_file_that_is_cut_while_it_is_read_ends_the_answer(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn a_slow_reader_makes_the_server_wait(pool: PgPool) {
-    let document = document(768);
+    let document = document(256);
     let output = Output::new(pool, &document[..]).await;
     let (mut slow, head) = ask(&output).await;
     assert_eq!(head.length, document.len());
@@ -107,7 +112,7 @@ async fn a_slow_reader_makes_the_server_wait(pool: PgPool) {
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn nothing_is_left_of_a_reader_who_went_away(pool: PgPool) {
-    let output = Output::new(pool, &document(512)[..]).await;
+    let output = Output::new(pool, &document(256)[..]).await;
     let (mut wire, _) = ask(&output).await;
     wire.take(3 * FRAME).await;
     assert_eq!(positions(&output.file).len(), 1, "the server is at it");

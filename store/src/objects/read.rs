@@ -7,19 +7,22 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
-use object_store::ObjectStoreExt as _;
+use object_store::{GetResult, GetResultPayload, ObjectStoreExt as _};
 use sha2::{Digest as _, Sha256};
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use stackship_domain::Sha256Digest;
 use stackship_domain::ids::{ObjectId, OrganizationId, WorkspaceId};
 use tokio::io::AsyncWriteExt as _;
+use tokio_util::io::ReaderStream;
 
 use super::frames::{self, FRAME_BYTES, FrameOpener, HEADER_BYTES, Place, TAG_BYTES};
 use super::{Corruption, Descriptor, ObjectError, ObjectKind, Objects};
 use crate::{DbTime, StoreError};
 
 const TABLE: &str = "record.objects";
+/// How much of a file is read at a time; the most that is held of an object beside one frame.
+const PIECE_BYTES: usize = 4 * FRAME_BYTES;
 
 /// The content of one object, frame by frame. Every frame has been authenticated; the last one comes
 /// only after the whole content's digest was found right, so a stream that ends without an error has
@@ -220,9 +223,27 @@ impl Objects {
             return Err(ObjectError::Corrupt(Corruption::Length));
         }
         Ok(StoredBytes {
-            body: found.into_stream(),
+            body: pieces(found),
             pending: BytesMut::new(),
         })
+    }
+}
+
+/// The stored bytes as they are read. The library would take 8 KiB of a file at a time, each on another
+/// thread.
+fn pieces(found: GetResult) -> BoxStream<'static, object_store::Result<Bytes>> {
+    match found.payload {
+        GetResultPayload::File(file, path) => {
+            let file = tokio::fs::File::from_std(file);
+            let unread = move |source| object_store::Error::Generic {
+                store: "file",
+                source: format!("{}: {source}", path.display()).into(),
+            };
+            ReaderStream::with_capacity(file, PIECE_BYTES)
+                .map_err(unread)
+                .boxed()
+        }
+        GetResultPayload::Stream(pieces) => pieces,
     }
 }
 
@@ -237,7 +258,7 @@ impl StoredBytes {
         while self.pending.len() < amount {
             let more = self.body.try_next().await?;
             let more = more
-                // A file that is cut while it is read gives nothing, again and again.
+                // What was cut while it is read may give nothing, again and again.
                 .filter(|more| !more.is_empty())
                 .ok_or(ObjectError::Corrupt(Corruption::Length))?;
             self.pending.extend_from_slice(&more);
