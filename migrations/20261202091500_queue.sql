@@ -10,17 +10,21 @@ create index runs_by_ref on record.runs (workspace_id, git_ref, run_id)
 create or replace function log.follow_run(event log.events) returns void language plpgsql as $$
 declare
     facts jsonb;
+    policies jsonb;
     the_run record.runs;
 begin
     if event.event_type = 'run_queued' then
         facts := event.payload -> 'facts';
+        policies := facts -> 'pins' -> 'policies';
+        perform record.require_policy_versions(facts ->> 'organization', policies -> 'sets');
         insert into record.runs (run_id, organization_id, project_id, workspace_id, kind,
             configuration_version_id, input_snapshot_id, configuration_digest, inputs_digest,
-            tofu_version, region, platform, auto_apply, created_at, git_ref)
+            tofu_version, region, platform, policies, policies_digest, auto_apply, created_at, git_ref)
         values (event.aggregate_id, facts ->> 'organization', facts ->> 'project', facts ->> 'workspace',
             facts ->> 'kind', facts ->> 'configuration_version', facts ->> 'input_snapshot',
             facts -> 'pins' ->> 'configuration', facts -> 'pins' ->> 'inputs',
             facts -> 'pins' ->> 'tofu_version', facts -> 'pins' ->> 'region', facts -> 'pins' ->> 'platform',
+            policies -> 'sets', policies ->> 'digest',
             (event.payload ->> 'auto_apply')::boolean, (facts ->> 'created_at')::timestamptz,
             facts -> 'source' ->> 'git_ref');
         if facts ->> 'organization' is distinct from event.metadata ->> 'organization_id' then
@@ -39,9 +43,14 @@ begin
         raise exception 'run % has ended', event.aggregate_id using errcode = 'SS004';
     end if;
     if event.event_type in ('plan_failed', 'plan_credentials_missing', 'run_discarded', 'approval_expired',
-            'apply_succeeded', 'apply_failed', 'recovery_resolved', 'run_canceled', 'run_superseded',
-            'run_finished_without_changes', 'speculative_run_finished', 'run_failed') then
+            'policy_override_expired', 'apply_succeeded', 'apply_failed', 'recovery_resolved', 'run_canceled',
+            'run_superseded', 'run_finished_without_changes', 'speculative_run_finished', 'run_failed') then
         update record.runs set ended_at = event.recorded_at where run_id = the_run.run_id;
+    end if;
+    -- What judged a run is what it has pinned.
+    if event.event_type = 'policy_evaluated'
+            and event.payload -> 'result' ->> 'bundle' is distinct from the_run.policies_digest then
+        raise exception 'run % is judged by what it has pinned', event.aggregate_id using errcode = 'SS004';
     end if;
     if event.event_type = 'lock_granted' then
         perform record.require_fence(the_run.workspace_id, the_run.run_id, (event.payload ->> 'fence')::bigint);

@@ -12,10 +12,11 @@ use stackship_store::clock;
 use stackship_store::records::runners;
 use stackship_workflow::advance::advance;
 use stackship_workflow::engine::Engine;
+use stackship_workflow::policy::Checker;
 use stackship_workflow::{decisions, leasing};
 
 use crate::http::Call;
-use crate::world::{World, origin, until};
+use crate::world::{World, origin, policies, until};
 
 const LEASE_SECONDS: u32 = 600;
 
@@ -328,7 +329,8 @@ async fn a_lock_that_an_ended_run_kept_is_given_back_though_nobody_waits(pool: P
     };
     // No workflow was there to see it end.
     world.run_command(holding, cancel).await;
-    let engine = Engine::new(world.store.clone(), world.nudges.clone());
+    let checker = Checker::new(policies::evaluator());
+    let engine = Engine::new(world.store.clone(), world.nudges.clone(), checker);
     tokio::spawn(engine.run(world.stop.clone()));
     until("the lock is free", async || {
         let loaded = world.store.workspaces.load(world.acme.workspace).await;

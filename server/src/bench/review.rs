@@ -164,7 +164,9 @@ async fn plan(served: &Served) -> Result<PlanRecord, Failure> {
     let diff = put(served, ObjectKind::PlanDiff, b"{}").await?;
     Ok(PlanRecord {
         plan: plan.sha256,
+        plan_bytes: plan.bytes,
         plan_json: json.sha256,
+        plan_json_bytes: json.bytes,
         plan_diff: diff.sha256,
         plan_object: plan.id,
         plan_json_object: json.id,

@@ -242,7 +242,9 @@ impl<'a> Reviewed<'a> {
         let input = self.plant(ObjectKind::PolicyInput).await;
         PlanRecord {
             plan: plan.sha256,
+            plan_bytes: plan.bytes,
             plan_json: json.sha256,
+            plan_json_bytes: json.bytes,
             plan_diff: diff.sha256,
             policy_input: Some(input.sha256),
             counts: Counts {

@@ -145,8 +145,10 @@ impl World {
         let diff = stored(ObjectKind::PlanDiff).await;
         PlanRecord {
             plan: plan.sha256,
+            plan_bytes: plan.bytes,
             plan_object: plan.id,
             plan_json: json.sha256,
+            plan_json_bytes: json.bytes,
             plan_json_object: json.id,
             plan_diff: diff.sha256,
             plan_diff_object: diff.id,

@@ -71,14 +71,14 @@ struct FindingView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::v1::runs::review) struct Overrides {
     /// Each of them, at most 256.
-    records: Vec<OverrideView>,
+    records: Vec<GivenOverrideView>,
     /// Whether there are more; the audit has them all.
     truncated: bool,
 }
 
 /// A soft-mandatory failure that was let through.
 #[derive(Debug, Serialize, ToSchema)]
-struct OverrideView {
+struct GivenOverrideView {
     /// By whom.
     by: Person,
     /// Why.
@@ -162,7 +162,7 @@ impl From<&Finding> for FindingView {
 
 impl Overrides {
     fn of(policy: &PolicyReview, names: &Names, now: Timestamp) -> Self {
-        let view = |given: &OverrideReview| OverrideView {
+        let view = |given: &OverrideReview| GivenOverrideView {
             by: names.person(given.by),
             reason: given.reason.clone(),
             result_digest: given.result,
