@@ -56,8 +56,11 @@ impl Walk<'_> {
     }
 }
 
-/// What needs a workflow at work; the tests of the doubt hold each answer against the document.
-const WALKED_ELSEWHERE: [&str; 3] = [
+/// What needs a workflow at work; the tests of the doubt and of policies hold each answer against the
+/// document.
+const WALKED_ELSEWHERE: [&str; 5] = [
+    "GET /v1/runs/{run}/policy-result",
+    "POST /v1/runs/{run}/policy-override",
     "GET /v1/runs/{run}/recovery",
     "POST /v1/runs/{run}/recovery/adopt",
     "POST /v1/runs/{run}/recovery/no-change",

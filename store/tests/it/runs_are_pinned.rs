@@ -96,3 +96,16 @@ async fn a_run_pins_no_policies_that_are_not_there(pool: PgPool) {
         Err(CommandError::Violated(Violation::NotNow))
     ));
 }
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn the_database_knows_every_event_that_ends_a_run(pool: PgPool) {
+    for event in samples::one_event_of_each() {
+        let ends: bool = sqlx::query_scalar("select log.ends_run($1)")
+            .bind(event.name())
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        let wanted = event.terminal_reason().is_some();
+        assert_eq!(ends, wanted, "{}", event.name());
+    }
+}

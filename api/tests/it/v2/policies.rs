@@ -13,6 +13,7 @@ use stackship_runner_protocol::{PhaseResult, PlanEnd};
 use stackship_workflow::leasing::Leased;
 use stackship_workflow::policy::{Checker, Patience};
 
+use crate::documents::assert_described;
 use crate::http::{Answer, Call};
 use crate::v2::edge::create_run;
 use crate::v2::http::{get, send};
@@ -44,10 +45,14 @@ impl Served {
 
     async fn override_as(&self, token: &str, run: RunId, body: &Value) -> Answer {
         let path = format!("/v1/runs/{run}/policy-override");
-        Call::new("POST", path, token)
+        let answer = Call::new("POST", path, token)
             .json(body)
             .send(&self.router)
-            .await
+            .await;
+        if answer.status.is_success() {
+            assert_described("POST", "/v1/runs/{run}/policy-override", &answer);
+        }
+        answer
     }
 
     /// The stored result of a run, whose bytes are what their digest says.
@@ -56,6 +61,7 @@ impl Served {
         let answer = Call::new("GET", path, &self.acme.reader.token).send(&self.router);
         let answer = answer.await;
         assert_eq!(answer.status, 200, "{}", answer.json);
+        assert_described("GET", "/v1/runs/{run}/policy-result", &answer);
         let recorded = review.policy.result.as_ref().unwrap();
         assert_eq!(Sha256Digest::of(&answer.bytes), recorded.digest);
         Evaluation::from_bytes(&answer.bytes).unwrap()
