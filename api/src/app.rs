@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use stackship_domain::TofuVersion;
+use stackship_policy::Evaluator;
 use stackship_projections::{ViewWaiter, Views};
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
@@ -26,6 +27,8 @@ pub struct AppInner {
     pub waiter: ViewWaiter,
     /// Tells that something moved.
     pub nudges: Nudges,
+    /// Tries uploaded policies.
+    pub evaluator: Evaluator,
     /// Makes and opens signed paths.
     pub signer: SignedPaths,
     /// How the edges present themselves.

@@ -3,9 +3,9 @@
 //! A code names what was wrong, the message names the field and what to do. A failure of ours tells
 //! nothing but that it happened; its cause goes to the log, once, from here.
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 use stackship_domain::ids::RunId;
 use stackship_domain::{run, workspace};
@@ -19,6 +19,7 @@ use stackship_workflow::create::CreateError;
 use stackship_workflow::recovery::RecoveryError;
 
 use crate::auth::Denied;
+use crate::reading;
 
 /// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,10 @@ pub enum ApiError {
         /// What the request told of itself.
         done: Value,
     },
+    /// A named request came as far as being carried out, which was done before. Who knows what came of
+    /// it answers in place of this.
+    #[error("this request was carried out before")]
+    Repeated,
     /// The database says no.
     #[error(transparent)]
     Violated(Violation),
@@ -88,6 +93,9 @@ pub enum ApiError {
     /// The run has no plan-diff yet, or will never have one.
     #[error("this run has no plan-diff: its plan was not recorded, or not yet")]
     NoPlanChanges,
+    /// The run's policies have not been evaluated, or not yet.
+    #[error("this run has no policy result: its policies were not evaluated, or not yet")]
+    NoPolicyResult,
     /// The database does not answer.
     #[error("the service is not available at the moment; try again")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -147,6 +155,7 @@ impl ApiError {
             Self::Create(error) => create_status(error),
             Self::Recovery(error) => recovery_status(error),
             Self::CarriedOut { .. } => (StatusCode::CONFLICT, "IDEMPOTENCY_ANSWER_LOST"),
+            Self::Repeated => (StatusCode::CONFLICT, "IDEMPOTENCY_KEY_USED"),
             Self::Violated(violation) => violation_status(violation),
             Self::Prove(ProveError::Wrong) => (StatusCode::FORBIDDEN, "PASSWORD_WRONG"),
             Self::Prove(ProveError::TooManyTries) => {
@@ -156,6 +165,7 @@ impl ApiError {
             Self::Cursor => (StatusCode::BAD_REQUEST, "RUN_LIST_CURSOR_INVALID"),
             Self::Behind { .. } => (StatusCode::SERVICE_UNAVAILABLE, "READ_MODELS_BEHIND"),
             Self::NoPlanChanges => (StatusCode::NOT_FOUND, "PLAN_CHANGES_NOT_RECORDED"),
+            Self::NoPolicyResult => (StatusCode::NOT_FOUND, "POLICY_RESULT_NOT_RECORDED"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
             Self::Prove(ProveError::Store(_)) | Self::Internal(_) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL")
@@ -203,6 +213,7 @@ impl ApiError {
             Self::Create(CreateError::AutoApply) => json!({"field": "auto_apply"}),
             Self::Create(CreateError::Destroy) => json!({"field": "is_destroy"}),
             Self::Create(CreateError::Message) => json!({"field": "message"}),
+            Self::Create(CreateError::GitRef) => json!({"field": "git_ref"}),
             Self::Create(CreateError::NotUploaded | CreateError::SpeculativeOnly) => {
                 json!({"field": "configuration_version"})
             }
@@ -238,13 +249,14 @@ fn run_status(refusal: &run::Refusal) -> (StatusCode, &'static str) {
         Refusal::ApprovalExpired => (StatusCode::CONFLICT, "RUN_APPROVAL_EXPIRED"),
         Refusal::ApprovalNotExpired => (StatusCode::CONFLICT, "RUN_APPROVAL_NOT_EXPIRED"),
         Refusal::AlreadyApproved { .. } => (StatusCode::CONFLICT, "RUN_ALREADY_APPROVED"),
+        Refusal::OtherPolicies => (StatusCode::CONFLICT, "RUN_POLICIES_OTHER"),
         Refusal::StalePolicyResult => (StatusCode::CONFLICT, "POLICY_RESULT_STALE"),
         Refusal::OverrideExpired => (StatusCode::CONFLICT, "POLICY_OVERRIDE_EXPIRED"),
         Refusal::OverrideTime => (StatusCode::UNPROCESSABLE_ENTITY, "POLICY_OVERRIDE_TIME"),
         Refusal::PersonRequired { .. } => (StatusCode::FORBIDDEN, "PERSON_REQUIRED"),
         Refusal::NotAFailure { .. } => (StatusCode::CONFLICT, "RUN_REASON_NOT_A_FAILURE"),
         Refusal::NotTheEmergencyState => (StatusCode::CONFLICT, "RUN_EMERGENCY_STATE_OTHER"),
-        Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_MISSING"),
+        Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_INVALID"),
     }
 }
 
@@ -261,7 +273,7 @@ fn workspace_status(refusal: &workspace::Refusal) -> (StatusCode, &'static str) 
         Refusal::StaleFence { .. } => (StatusCode::CONFLICT, "WORKSPACE_FENCE_STALE"),
         Refusal::PredecessorMoved => (StatusCode::CONFLICT, "STATE_PREDECESSOR_MOVED"),
         Refusal::NotSuccessor => (StatusCode::CONFLICT, "STATE_NOT_SUCCESSOR"),
-        Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_MISSING"),
+        Refusal::ReasonMissing => (StatusCode::UNPROCESSABLE_ENTITY, "REASON_INVALID"),
     }
 }
 
@@ -277,6 +289,7 @@ fn create_status(error: &CreateError) -> (StatusCode, &'static str) {
         CreateError::TooManyVariables => (REFUSED, "VARIABLES_TOO_MANY"),
         CreateError::InvalidOption { .. } => (REFUSED, "RUN_OPTION_INVALID"),
         CreateError::Message => (REFUSED, "RUN_MESSAGE_INVALID"),
+        CreateError::GitRef => (REFUSED, "RUN_REF_INVALID"),
         CreateError::Step(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
     }
 }
@@ -315,17 +328,10 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Refused(violation) => Self::Violated(violation),
             StoreError::Unavailable(_) => Self::Unavailable(error.into()),
-            StoreError::Object(ObjectError::TooLarge { bytes_max }) => Self::Invalid {
-                status: StatusCode::PAYLOAD_TOO_LARGE,
-                code: "BODY_TOO_LARGE",
-                field: String::new(),
-                message: format!("the body may have at most {bytes_max} bytes"),
-            },
-            StoreError::Object(ObjectError::Source(_)) => Self::unreadable(
-                "BODY_INCOMPLETE",
-                "",
-                "the body ended before it was complete; send it again",
-            ),
+            StoreError::Object(ObjectError::TooLarge { bytes_max }) => {
+                reading::too_large(bytes_max)
+            }
+            StoreError::Object(ObjectError::Source(source)) => reading::unread(&source),
             other => Self::Internal(other.into()),
         }
     }
@@ -402,8 +408,15 @@ impl From<RecoveryError> for ApiError {
     }
 }
 
+/// Marks the answer of a repeated request that its handler would have carried out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WouldBeCarriedOut;
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        if let Self::Repeated = self {
+            return (StatusCode::CONFLICT, Extension(WouldBeCarriedOut)).into_response();
+        }
         let Answer {
             status,
             code,

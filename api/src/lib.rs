@@ -8,10 +8,12 @@ pub mod app;
 mod artifacts;
 pub mod auth;
 pub mod error;
+pub mod front;
 pub mod health;
 mod reading;
 pub mod request_id;
 pub mod runner_v1;
+pub mod serving;
 pub mod signed_path;
 mod state_scan;
 pub mod v1;
@@ -21,7 +23,6 @@ pub use app::{APPROVAL_SECONDS_DEFAULT, ApiSettings, App, AppInner, Platform};
 pub use error::ApiError;
 pub use v1::openapi_json;
 
-use axum::extract::DefaultBodyLimit;
 use axum::http::Uri;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Router, middleware};
@@ -35,13 +36,13 @@ pub const JSON_BYTES_MAX: usize = 1024 * 1024;
 /// Every edge behind one router. A panic in a handler costs only its own request.
 pub fn router(app: App) -> Router {
     Router::new()
+        .merge(front::router())
         .merge(health::router())
         .merge(v1::router(app.clone()))
         .merge(v2::router())
         .merge(runner_v1::router())
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
-        .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
         .layer(CatchPanicLayer::custom(|_| error::internal()))
         .layer(middleware::from_fn(request_id::assign))
         .with_state(app)

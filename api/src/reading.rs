@@ -4,14 +4,18 @@
 
 mod wording;
 
-use axum::body::Bytes;
+use std::error::Error;
+
+use axum::body::{Bytes, HttpBody as _};
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequest as _, FromRequestParts as _, Request};
+use axum::extract::{FromRequestParts as _, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
+use crate::serving::Stalled;
 use crate::{ApiError, JSON_BYTES_MAX};
 
 /// Makes `Body`, `Query` and `Path` for an edge whose errors are made from [`ApiError`].
@@ -65,21 +69,43 @@ macro_rules! extractors {
 
 pub(crate) use extractors;
 
-/// A whole body, as long as its route lets one be.
+/// The most bytes that a body of its route may have; [`JSON_BYTES_MAX`] where a route says nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BytesMax(pub(crate) usize);
+
+/// A whole body, as long as its route lets one be. One that announces more is refused unread.
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {
-    let read = Bytes::from_request(request, &()).await;
-    read.map_err(|rejection| unreadable_body(rejection.status()))
+    let route = request.extensions().get::<BytesMax>();
+    let bytes_max = route.map_or(JSON_BYTES_MAX, |most| most.0);
+    let body = request.into_body();
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large(bytes_max as u64));
+    }
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large(bytes_max as u64)),
+        Err(error) => Err(unread(&*error)),
+    }
 }
 
-fn unreadable_body(status: StatusCode) -> ApiError {
-    if status == StatusCode::PAYLOAD_TOO_LARGE {
+/// A body with more bytes than it may have.
+pub(crate) fn too_large(bytes_max: u64) -> ApiError {
+    ApiError::Invalid {
+        status: StatusCode::PAYLOAD_TOO_LARGE,
+        code: "BODY_TOO_LARGE",
+        field: String::new(),
+        message: format!("the body may have at most {bytes_max} bytes"),
+    }
+}
+
+/// A body that could not be read to its end, for this reason.
+pub(crate) fn unread(cause: &(dyn Error + 'static)) -> ApiError {
+    if Stalled::is_behind(cause) {
         return ApiError::Invalid {
-            status,
-            code: "BODY_TOO_LARGE",
+            status: StatusCode::REQUEST_TIMEOUT,
+            code: "BODY_TOO_SLOW",
             field: String::new(),
-            message: format!(
-                "the body is larger than this route takes; a JSON body has at most {JSON_BYTES_MAX} bytes"
-            ),
+            message: "the body stood still or came too slowly; send the request again".to_owned(),
         };
     }
     ApiError::unreadable(
@@ -119,7 +145,8 @@ pub(crate) fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError>
 pub(crate) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
     let read = axum::extract::Query::try_from_uri(uri);
     read.map(|query| query.0).map_err(|rejection| {
-        let cause = std::error::Error::source(&rejection)
+        let cause = rejection
+            .source()
             .map_or_else(|| rejection.to_string(), ToString::to_string);
         let (field, why) = cause.split_once(": ").unwrap_or(("", &cause));
         let field = match wording::named_field(why) {

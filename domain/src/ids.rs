@@ -136,6 +136,8 @@ ids! {
     RunnerId = "rnr",
     /// An administrative fact in the log.
     FactId = "fact",
+    /// Policies that are versioned and attached together.
+    PolicySetId = "polset",
 }
 
 #[cfg(test)]

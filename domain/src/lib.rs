@@ -12,6 +12,7 @@ pub mod hcl_literal;
 pub mod ids;
 pub mod name;
 pub mod permission;
+pub mod policy_bounds;
 pub mod run;
 pub mod tofu_version;
 pub mod variable;

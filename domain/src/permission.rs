@@ -37,6 +37,10 @@ permissions! {
     RunRecover = "run:recover",
     /// Let a soft-mandatory policy failure pass for a limited time.
     PolicyOverrideSoft = "policy:override_soft",
+    /// See policy sets, their versions and where they apply.
+    PolicyRead = "policy:read",
+    /// Create policy sets, upload versions, attach and detach them: decides what may reach production.
+    PolicyWrite = "policy:write",
     /// Read redacted artifacts.
     ArtifactRead = "artifact:read",
     /// Download raw plans and emergency state.
@@ -53,6 +57,8 @@ permissions! {
     WorkspaceWrite = "workspace:write",
     /// Lock and unlock a workspace by hand.
     WorkspaceLock = "workspace:lock",
+    /// Break a lock that another person holds.
+    WorkspaceForceUnlock = "workspace:force_unlock",
     /// See variables; sensitive values are never shown to anybody.
     VariableRead = "variable:read",
     /// Create, change and delete variables.
@@ -117,6 +123,7 @@ impl Role {
             | Permission::WorkspaceRead
             | Permission::VariableRead
             | Permission::RunRead
+            | Permission::PolicyRead
             | Permission::ArtifactRead => true,
             Permission::RunCreate | Permission::StateRead => {
                 matches!(self, Self::Planner | Self::Operator | Self::Owner)
@@ -128,8 +135,11 @@ impl Role {
             | Permission::VariableWrite => matches!(self, Self::Operator | Self::Owner),
             Permission::RunRecover
             | Permission::PolicyOverrideSoft
+            // Whoever is stopped by a policy must not be the one who takes it away.
+            | Permission::PolicyWrite
             | Permission::ArtifactReadSensitive
             | Permission::StateRecover
+            | Permission::WorkspaceForceUnlock
             | Permission::ProjectWrite
             | Permission::OrgAdmin
             // It tells of members, roles and tokens, which only an owner may list.
@@ -182,5 +192,6 @@ mod tests {
         );
         assert!(!Role::Planner.grants(Permission::RunApprove));
         assert!(!Role::Planner.grants(Permission::VariableWrite));
+        assert!(!Role::Operator.grants(Permission::WorkspaceForceUnlock));
     }
 }

@@ -16,6 +16,7 @@ mod error;
 mod inspect;
 mod json;
 mod limits;
+mod outline;
 mod policy;
 mod reason;
 mod redact;
@@ -28,5 +29,6 @@ pub use limits::{
     DIFF_BYTES_MAX, Limits, OUTPUTS_MAX, PLAN_JSON_BYTES_MAX, POLICY_INPUT_BYTES_MAX,
     RESOURCES_MAX, SECRETS_MAX,
 };
+pub use outline::{OUTLINE_BYTES_MAX, outline};
 pub use policy::POLICY_INPUT_SCHEMA;
 pub use reason::Reason;

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use stackship_domain::ids::RunId;
-use stackship_domain::run::PolicyOutcome;
+use stackship_domain::run::{DenyingPolicies, PolicyOutcome};
 use stackship_domain::{Sha256Digest, Timestamp, canonical};
 
 use crate::finding::{FINDINGS_MAX, Finding};
-use crate::{ErrorCode, Level, set_digest};
+use crate::{ENGINE, ErrorCode, FEATURES, Level, set_digest};
 
 /// Names the form of the document.
-pub const RESULT_SCHEMA: &str = "stackship.policy-result/v1";
+pub const RESULT_SCHEMA: &str = "stackship.policy-result/v2";
 /// The largest result document.
 pub const RESULT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -20,8 +20,10 @@ pub struct Context {
     pub run: RunId,
     /// SHA-256 of its plan file.
     pub plan: Sha256Digest,
-    /// SHA-256 of the policy input.
-    pub policy_input: Sha256Digest,
+    /// SHA-256 of its plan as policies see it, as it was recorded; `None` when there is none.
+    pub redacted_plan: Option<Sha256Digest>,
+    /// SHA-256 of the whole policy input; `None` when there is none, and nothing can be evaluated.
+    pub policy_input: Option<Sha256Digest>,
     /// The time that policies see in `input.stackship.evaluated_at`.
     pub evaluated_at: Timestamp,
 }
@@ -54,8 +56,10 @@ pub struct Evaluation {
     pub run_id: RunId,
     /// SHA-256 of its plan file.
     pub plan_digest: Sha256Digest,
-    /// SHA-256 of the policy input.
-    pub policy_input_digest: Sha256Digest,
+    /// SHA-256 of its plan as policies see it, as it was recorded.
+    pub redacted_plan_digest: Option<Sha256Digest>,
+    /// SHA-256 of the whole policy input: that plan and what stands around it.
+    pub policy_input_digest: Option<Sha256Digest>,
     /// SHA-256 over the attached bundles.
     pub bundle_digest: Sha256Digest,
     /// The digest of each attached bundle, sorted.
@@ -93,6 +97,73 @@ pub enum InvalidResult {
 }
 
 impl Evaluation {
+    /// The result of a run whose policies were not even asked. `bundles` are the pinned ones.
+    pub fn not_asked(
+        context: Context,
+        bundles: &[Sha256Digest],
+        code: ErrorCode,
+        detail: &str,
+    ) -> Self {
+        let mut sorted = bundles.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        Self {
+            findings: vec![Finding::of_an_error(code, detail, None)],
+            error_code: Some(code),
+            ..Self::blank(context, sorted)
+        }
+    }
+
+    /// About sorted, distinct bundles, with nothing said about any policy.
+    pub(crate) fn blank(context: Context, bundles: Vec<Sha256Digest>) -> Self {
+        Self {
+            schema: RESULT_SCHEMA.to_owned(),
+            run_id: context.run,
+            plan_digest: context.plan,
+            redacted_plan_digest: context.redacted_plan,
+            policy_input_digest: context.policy_input,
+            bundle_digest: set_digest(&bundles),
+            bundles,
+            engine: ENGINE.to_owned(),
+            features: FEATURES.iter().map(|name| (*name).to_owned()).collect(),
+            evaluated_at: context.evaluated_at,
+            outcome: PolicyOutcome::Error,
+            error_code: None,
+            policies: vec![],
+            findings: vec![],
+            truncated: false,
+        }
+    }
+
+    /// How many policies denied, by level.
+    pub fn denying(&self) -> DenyingPolicies {
+        let at = |level| {
+            let denying = |entry: &&PolicyEntry| entry.level == level && entry.denials > 0;
+            u32::try_from(self.policies.iter().filter(denying).count()).unwrap_or(u32::MAX)
+        };
+        DenyingPolicies {
+            advisory: at(Level::Advisory),
+            soft_mandatory: at(Level::SoftMandatory),
+            hard_mandatory: at(Level::HardMandatory),
+        }
+    }
+
+    /// How many denials the policies gave, those that are not kept included.
+    pub fn denials(&self) -> u64 {
+        self.policies
+            .iter()
+            .map(|entry| u64::from(entry.denials))
+            .sum()
+    }
+
+    /// How many warnings they gave, those that are not kept included.
+    pub fn warnings(&self) -> u64 {
+        self.policies
+            .iter()
+            .map(|entry| u64::from(entry.warnings))
+            .sum()
+    }
+
     /// The canonical bytes, which are what is stored and digested.
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical::to_bytes(self).expect("a result has only texts, booleans and integers")
@@ -173,11 +244,7 @@ impl Evaluation {
     }
 
     fn lacks_findings(&self) -> bool {
-        let counted: u64 = self
-            .policies
-            .iter()
-            .map(|policy| u64::from(policy.denials) + u64::from(policy.warnings))
-            .sum();
+        let counted = self.denials().saturating_add(self.warnings());
         usize::try_from(counted) != Ok(self.findings.len())
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use stackship_domain::Sha256Digest;
 
 use crate::bundle::is_policy_id;
-use crate::{Level, text};
+use crate::{ErrorCode, Level, text};
 
 /// The most findings of a result.
 pub const FINDINGS_MAX: usize = 1_000;
@@ -43,6 +43,29 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The one finding of an evaluation that was none, and the policy to blame, if one is.
+    pub(crate) fn of_an_error(
+        code: ErrorCode,
+        detail: &str,
+        blamed: Option<(Sha256Digest, &str)>,
+    ) -> Self {
+        let title = "The policies could not be evaluated";
+        let message = text::plain(detail, MESSAGE_CHARS_MAX);
+        Self {
+            policy_id: blamed.map_or(NO_POLICY, |(_, policy)| policy).to_owned(),
+            rule_id: code.as_str().to_owned(),
+            resource_address: None,
+            message: if message.is_empty() {
+                title.to_owned()
+            } else {
+                message
+            },
+            title: title.to_owned(),
+            level: Level::HardMandatory,
+            bundle: blamed.map(|(bundle, _)| bundle),
+        }
+    }
+
     /// Whether every part keeps its bound and its alphabet.
     pub(crate) fn is_well_formed(&self) -> bool {
         let named = |id: &str| is_policy_id(id) || id == NO_POLICY;

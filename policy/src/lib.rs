@@ -10,31 +10,37 @@
 //! Nothing here knows HTTP, SQL, or where bundles are kept. The policy input arrives redacted.
 
 pub mod bundle;
-mod code;
 mod evaluation;
 mod evaluator;
 mod finding;
 pub mod helper;
+mod input;
 mod level;
 mod strict_json;
 mod text;
 mod wire;
 
 pub use bundle::{Bundle, BundleError};
-pub use code::ErrorCode;
 pub use evaluation::{
     Context, Evaluation, InvalidResult, PolicyEntry, RESULT_BYTES_MAX, RESULT_SCHEMA,
 };
 pub use evaluator::{
-    AttachedBundle, BUNDLES_ATTACHED_MAX, EVALUATIONS_AT_ONCE_MAX, Evaluator, Limits, NotStarted,
-    POLICIES_ATTACHED_MAX, POLICY_INPUT_BYTES_MAX, set_digest,
+    AttachedBundle, CHECKS_AT_ONCE_MAX, CHECKS_WAITING_MAX, EVALUATIONS_AT_ONCE_MAX, Evaluator,
+    Limits, NotStarted,
 };
 pub use finding::{
     FINDINGS_MAX, Finding, MESSAGE_CHARS_MAX, RESOURCE_ADDRESS_CHARS_MAX, RULE_ID_CHARS_MAX,
     TITLE_CHARS_MAX,
 };
 pub use helper::run_helper_if_asked;
+pub use input::{
+    INPUT_SCHEMA, NamedInput, PLAN_BYTES_MAX, POLICY_INPUT_BYTES_MAX, PolicyInput, RunInput,
+    SourceInput, Surroundings, VariableInput, WorkspaceInput,
+};
 pub use level::Level;
+pub use stackship_domain::policy_bounds::{BUNDLES_ATTACHED_MAX, POLICIES_ATTACHED_MAX};
+pub use stackship_domain::run::PolicyErrorCode as ErrorCode;
+pub use stackship_domain::run::policy_set_digest as set_digest;
 
 /// The engine and its exact version, as every result names it.
 pub const ENGINE: &str = "regorus/0.14.1";

@@ -347,6 +347,9 @@ pub struct PlanJsonFacts {
     pub counts: Counts,
     /// Whether the document marks the plan as errored.
     pub errored: bool,
+    /// How many resources and outputs policies see nothing of, because redaction was not certain; at
+    /// least one when OpenTofu left changes for a later plan.
+    pub doubtful: u64,
 }
 
 /// How an apply ended.

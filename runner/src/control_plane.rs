@@ -64,7 +64,8 @@ impl CallError {
         match self {
             Self::Unreachable(_) => true,
             Self::Refused { status, .. } => {
-                status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
+                let passing = [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT];
+                status.is_server_error() || passing.contains(status)
             }
             Self::Lost | Self::Answer(_) | Self::TooLong | Self::File(_) => false,
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stackship_domain::run::TerminalReason;
 use stackship_domain::variable::PlanOptions;
+use stackship_plan_diff::Summary;
 use stackship_runner_protocol::{
     ArtifactKind, InputName, InputRef, PLAN_BYTES_MAX, PlanEnd, PlanJsonFacts, StoredArtifact,
 };
@@ -28,6 +29,14 @@ const PLAN: &str = "plan";
 /// The detail when nothing of a plan can be shown.
 const NOT_REDACTED: &str =
     "What may be shown of the plan could not be told from its JSON; the log says why.";
+/// What a plan's log says before it lists what the plan file holds.
+const STATEMENT_HEAD: &str = "StackShip read the saved plan in a sandbox of its own. An approval is for what follows, \
+     whatever is printed above:";
+/// The longest between an interrupt of a plan and its kill. OpenTofu looks for an interrupt only before
+/// it turns to a resource or a provider: an expression is computed to its end, however long that takes.
+/// A plan has written nothing that could be lost, so the grace of an apply is not spent on one; this is
+/// enough for providers to end what they opened.
+const INTERRUPT_GRACE_MAX: Duration = Duration::from_secs(5);
 /// Exit codes of `tofu plan -detailed-exitcode` that come with a plan.
 const PLANNED_CODES: [i32; 2] = [0, 2];
 
@@ -83,6 +92,7 @@ fn specification(
     seconds_max: u32,
 ) -> stackship_sandbox::SandboxSpec {
     let mut spec = workdir.specification();
+    spec.limits.interrupt_grace = spec.limits.interrupt_grace.min(INTERRUPT_GRACE_MAX);
     // Before anything of the configuration runs in the plan: its code could put another package into the
     // place of one, with a hash that a lock file of its own lists too.
     let after_init = spec.steps.len() - 1;
@@ -247,7 +257,7 @@ fn incomplete() -> Finish<PlanEnd> {
 
 /// Stores what came out, all of it at the same time.
 async fn planned(
-    attempt: &Attempt<'_>,
+    attempt: &mut Attempt<'_>,
     outcome: &Outcome,
     inspected: &Outcome,
 ) -> Result<Finish<PlanEnd>, CallError> {
@@ -265,6 +275,10 @@ async fn planned(
     let Some(summary) = inspected.summary().await.map_err(CallError::File)? else {
         return Ok(incomplete());
     };
+    let Some(statement) = statement(inspected.diff).await? else {
+        return Ok(incomplete());
+    };
+    attempt.log.state(&statement);
     let lock_file = outcome.artifact(artifact::LOCK_FILE);
     let dependencies =
         bundle_digest(lock_file.map(digest_of), modules.path()).map_err(CallError::File)?;
@@ -280,6 +294,7 @@ async fn planned(
         json: PlanJsonFacts {
             counts: summary.counts,
             errored: summary.errored,
+            doubtful: doubtful(&summary),
         },
         plan,
         plan_json,
@@ -289,6 +304,22 @@ async fn planned(
         dependencies,
         sandbox: sandbox_evidence(attempt.settings, outcome),
     }))
+}
+
+/// How a plan's log ends: with what the plan file holds, told by nothing that ran while it was made. Its
+/// code could write anything above, also what looks like a plan.
+async fn statement(diff: &ReceivedArtifact) -> Result<Option<String>, CallError> {
+    let bytes = tokio::fs::read(diff.path())
+        .await
+        .map_err(CallError::File)?;
+    let outline = stackship_plan_diff::outline(&bytes).ok();
+    Ok(outline.map(|outline| format!("\n{STATEMENT_HEAD}\n\n{outline}")))
+}
+
+/// Of how much policies see nothing. A plan that OpenTofu did not complete is doubtful as a whole.
+fn doubtful(summary: &Summary) -> u64 {
+    let counted = u64::try_from(summary.doubtful).unwrap_or(u64::MAX);
+    counted.max(u64::from(!summary.complete))
 }
 
 async fn store_if_any(

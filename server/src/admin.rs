@@ -2,8 +2,9 @@
 
 use stackship_domain::ids::{OrganizationId, ProjectId, UserId};
 use stackship_domain::{Actor, Name};
+use stackship_store::log::Context;
 use stackship_store::records::passwords::{self, Password};
-use stackship_store::records::tokens::NewToken;
+use stackship_store::records::tokens::{Descent, NewToken};
 use stackship_store::records::users::{NewUser, UserKind};
 use stackship_store::records::{Origin, Secret, organizations, projects, runners, tokens, users};
 use stackship_store::{Store, clock};
@@ -35,6 +36,10 @@ pub async fn run(settings: &Settings, command: Admin) -> Result<(), Failure> {
             organization,
             login,
         } => set_password(&store, &organization, &login).await,
+        Admin::CreateToken {
+            organization,
+            login,
+        } => create_token(&store, &organization, &login).await,
         Admin::CreateRunner { name } => create_runner(&store, &name).await,
     };
     store.pool.close().await;
@@ -121,6 +126,7 @@ pub async fn set_up(
         user,
         description: "Made by stackship admin bootstrap".to_owned(),
         expires_at: None,
+        descent: Descent::Machine,
     };
     let (_, token) = tokens::create(store, &context, &new).await?;
     Ok(Made {
@@ -140,7 +146,8 @@ fn operator() -> Origin {
     }
 }
 
-async fn set_password(store: &Store, organization: &str, login: &str) -> Result<(), Failure> {
+/// A member of an organization, both found by their names.
+async fn member(store: &Store, organization: &str, login: &str) -> Result<Member, Failure> {
     let name: Name = organization
         .parse()
         .map_err(|error| format!("--organization: {error}"))?;
@@ -156,11 +163,38 @@ async fn set_password(store: &Store, organization: &str, login: &str) -> Result<
     {
         return Err(format!("--login: `{login}` is no member of `{name}`").into());
     }
+    Ok(Member {
+        context: operator().within(organization.id),
+        user: user.id,
+    })
+}
+
+struct Member {
+    context: Context,
+    user: UserId,
+}
+
+async fn set_password(store: &Store, organization: &str, login: &str) -> Result<(), Failure> {
+    let member = member(store, organization, login).await?;
     let password = tokio::task::spawn_blocking(read_line).await??;
     let password = Password::new(password)?;
-    let context = operator().within(organization.id);
-    passwords::set(store, &context, user.id, password).await?;
+    passwords::set(store, &member.context, member.user, password).await?;
     println!("The password of {login} is set.");
+    Ok(())
+}
+
+async fn create_token(store: &Store, organization: &str, login: &str) -> Result<(), Failure> {
+    let member = member(store, organization, login).await?;
+    let new = NewToken {
+        user: member.user,
+        description: "Made by stackship admin create-token".to_owned(),
+        expires_at: None,
+        descent: Descent::Machine,
+    };
+    let (id, token) = tokens::create(store, &member.context, &new).await?;
+    println!("Owner  {login} ({})", member.user);
+    println!("Token  {} ({id})", token.expose());
+    println!("The token is shown this once; keep it where secrets are kept.");
     Ok(())
 }
 

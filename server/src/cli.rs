@@ -42,7 +42,8 @@ pub enum Command {
     /// Check the history: that it is what was written, and that a run's review follows from it.
     #[command(subcommand)]
     Audit(crate::audit::Audit),
-    /// Set up what only somebody at the machine may: the first organization and its owner, runners.
+    /// Set up what only somebody at the machine may: the first organization and its owner, a
+    /// password, a token, runners.
     #[command(subcommand)]
     Admin(Admin),
     /// Measure what the product costs against the same work done bare, in the same run.
@@ -90,6 +91,16 @@ pub enum Admin {
         #[arg(long)]
         organization: String,
         /// Login of the user.
+        #[arg(long)]
+        login: String,
+    },
+    /// Create a token for a member, when every token that they had is lost or revoked. It descends from
+    /// none, so that revoking another does not revoke it. Prints the token once.
+    CreateToken {
+        /// Name of the organization that it opens.
+        #[arg(long)]
+        organization: String,
+        /// Login of the member.
         #[arg(long)]
         login: String,
     },

@@ -22,7 +22,9 @@ use crate::settings::Settings;
 const WORKER_STACK_BYTES: usize = 8 * 1024 * 1024;
 
 fn main() -> ExitCode {
-    // Before anything else: this binary is also the supervisor inside a sandbox, and one of its steps.
+    // Before anything else: this binary is also the process that evaluates policies, the supervisor
+    // inside a sandbox, and one of its steps.
+    stackship_policy::run_helper_if_asked();
     stackship_sandbox::run_helper_if_asked();
     stackship_runner::run_helper_if_asked();
     let cli = Cli::parse();

@@ -1,17 +1,17 @@
 //! `stackship serve`: everything on one machine, started in order and stopped in the reverse one.
 
-use std::future::IntoFuture as _;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use stackship_api::serving::{self, Limits};
 use stackship_api::signed_path::SignedPaths;
-use stackship_api::v2::Draining;
 use stackship_api::{ApiSettings, App, AppInner, Platform};
+use stackship_policy::Evaluator;
 use stackship_projections::{CursorKey, Projector, ViewWaiter, Views, lag};
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
 use stackship_workflow::engine::Engine;
+use stackship_workflow::policy::Checker;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,10 @@ use crate::settings::Settings;
 
 /// Where OpenTofu inside a sandbox finds the control plane.
 const GATEWAY_URL: &str = "http://127.0.0.1:8080";
+/// How long requests that have begun may take to end once nobody else needs the server.
+const HTTP_DRAIN: Duration = Duration::from_secs(30);
+/// This very program, also after its file was replaced by a newer release's.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 /// How long background work may take to end once everything else has stopped.
 const BACKGROUND_DRAIN: Duration = Duration::from_secs(10);
 /// What the runner may need after its own two graces: to upload the last state and report.
@@ -58,15 +62,23 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
             .listen(store.pool.clone(), background.clone()),
     );
     tasks.spawn(Projector::new(projector_pool.clone(), nudges.clone()).run(background.clone()));
-    tasks.spawn(Engine::new(store.clone(), nudges.clone()).run(background.clone()));
+    let limits = Limits {
+        connections_max: usize::try_from(settings.connections_max)?,
+        ..Limits::default()
+    };
+    // One for all: it bounds how many policies are evaluated at once.
+    let evaluator = Evaluator::new(OWN_PROGRAM.into());
+    let checker = Checker::new(evaluator.clone());
+    tasks.spawn(Engine::new(store.clone(), nudges.clone(), checker).run(background.clone()));
     keep_heads(&settings, &store, &tasks, &background);
     tasks.spawn(sweep_objects(store.clone(), background.clone()));
-    let (http, http_stop) = serve_http(listener, app(&settings, &store, nudges)?, metrics);
+    let app = app(&settings, &store, nudges, evaluator)?;
+    let (mut http, http_stop) = serve_http(listener, app, limits, metrics);
     let runner_stop = CancellationToken::new();
     let runner = crate::runner::embedded(&settings, &store, address, runner_stop.clone()).await?;
     tracing::info!(url = %settings.public_url(), listen = %address, "StackShip serves");
 
-    let ended = wait_for_the_end(lost, http).await;
+    let ended = wait_for_the_end(lost, &mut http).await;
     tracing::info!("Shutting down: no new leases; running phases are handed back or ended");
     runner_stop.cancel();
     // The runner first waits, then interrupts what still runs; both need the API until the end.
@@ -82,6 +94,9 @@ pub async fn serve(settings: Settings) -> Result<(), Failure> {
         );
     }
     http_stop.cancel();
+    if !http.is_finished() && tokio::time::timeout(HTTP_DRAIN, http).await.is_err() {
+        tracing::warn!("Requests were cut off that did not end in time");
+    }
     background.cancel();
     tasks.close();
     if tokio::time::timeout(BACKGROUND_DRAIN, tasks.wait())
@@ -135,7 +150,12 @@ async fn sweep_objects(store: Store, stop: CancellationToken) {
 }
 
 /// The state of the API over a store.
-pub fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Failure> {
+pub fn app(
+    settings: &Settings,
+    store: &Store,
+    nudges: Nudges,
+    evaluator: Evaluator,
+) -> Result<App, Failure> {
     let keys = store.objects.keys();
     Ok(App::new(AppInner {
         views: Views::new(
@@ -144,6 +164,7 @@ pub fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Fa
         ),
         waiter: ViewWaiter::new(store.pool.clone(), nudges.clone()),
         nudges,
+        evaluator,
         signer: SignedPaths::new(keys.derive("signed-paths/v1")),
         settings: ApiSettings {
             public_url: settings.public_url(),
@@ -162,11 +183,12 @@ pub fn app(settings: &Settings, store: &Store, nudges: Nudges) -> Result<App, Fa
     }))
 }
 
-type Http = tokio::task::JoinHandle<std::io::Result<()>>;
+type Http = tokio::task::JoinHandle<()>;
 
 fn serve_http(
     listener: TcpListener,
     app: App,
+    limits: Limits,
     metrics: PrometheusHandle,
 ) -> (Http, CancellationToken) {
     let stop = CancellationToken::new();
@@ -180,23 +202,14 @@ fn serve_http(
             metrics.render()
         }),
     );
-    let router = router.layer(axum::Extension(Draining(stop.clone())));
-    let ending = stop.clone();
-    // Answers are written in parts; without this each would wait for the last one's acknowledgement.
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "A connection cannot be told to send at once");
-        }
-    });
-    let server = axum::serve(listener, router)
-        .with_graceful_shutdown(async move { ending.cancelled().await });
-    (tokio::spawn(server.into_future()), stop)
+    let server = serving::serve(listener, router, limits, stop.clone());
+    (tokio::spawn(server), stop)
 }
 
 /// Waits for SIGINT, SIGTERM, or a loss that makes going on pointless.
 async fn wait_for_the_end(
     lost: tokio::sync::oneshot::Receiver<()>,
-    http: Http,
+    http: &mut Http,
 ) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -210,10 +223,6 @@ async fn wait_for_the_end(
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
         () = lost => Err("the private PostgreSQL ended by itself; its log is in the data directory".into()),
-        ended = http => match ended {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(error.into()),
-            Err(error) => Err(error.into()),
-        },
+        ended = http => ended.map_err(Into::into),
     }
 }

@@ -113,6 +113,7 @@ pub fn violation(error: &sqlx::Error) -> Option<Violation> {
         "organizations_name_key"
         | "project_name_taken"
         | "workspace_name_taken"
+        | "policy_set_name_taken"
         | "runners_name_key" => Some(Violation::Taken { field: "name" }),
         "users_login_key" | "member_login_taken" => Some(Violation::Taken { field: "login" }),
         // Somebody else has carried out the same named request.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stackship_domain::ids::{OrganizationId, RunId};
-use stackship_domain::run::{self, Command, Facts, NewRun, Pins, RunKind, Source};
+use stackship_domain::run::{
+    self, Command, Facts, NewRun, PinnedPolicySet, Pins, PolicyPins, RunKind, Source,
+};
 use stackship_domain::variable::{
     InputSnapshot, InputVariable, InvalidVariable, PlanOptions, SnapshotSchema, VARIABLES_MAX,
     VariableCategory, check_variable,
@@ -11,7 +13,7 @@ use stackship_domain::variable::{
 use stackship_store::log::{CommandError, Context};
 use stackship_store::records::configuration_versions::ConfigurationVersion;
 use stackship_store::records::workspaces::Workspace;
-use stackship_store::records::{runs_record, snapshots, variables};
+use stackship_store::records::{policy_sets, runs_record, snapshots, variables};
 use stackship_store::{Store, StoreError, clock};
 
 use crate::StepError;
@@ -20,6 +22,8 @@ use crate::StepError;
 pub const MESSAGE_CHARS_MAX: usize = 1_000;
 /// The most addresses a plan may be targeted at, or asked to replace.
 pub const ADDRESSES_MAX: usize = 100;
+/// The most characters a ref may have.
+pub const GIT_REF_CHARS_MAX: usize = 255;
 /// The longest resource address, in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 1_024;
 
@@ -102,6 +106,11 @@ pub enum CreateError {
     /// The message is empty or too long.
     #[error("`message` has 1 to {MESSAGE_CHARS_MAX} characters and no control characters")]
     Message,
+    /// The ref is empty or too long.
+    #[error(
+        "`git_ref` has 1 to {GIT_REF_CHARS_MAX} characters, no control characters and no space at either end"
+    )]
+    GitRef,
     /// The run could not be written down.
     #[error(transparent)]
     Step(#[from] StepError),
@@ -131,6 +140,7 @@ pub async fn create_run(
     let snapshot = snapshot(store, &request).await?;
     let (input_snapshot, inputs) =
         snapshots::store(store, context, request.workspace.id, &snapshot).await?;
+    let policies = policies(store, &request).await?;
     let facts = Facts {
         organization: request.organization,
         project: request.workspace.project,
@@ -150,6 +160,7 @@ pub async fn create_run(
             tofu_version: request.workspace.tofu_version,
             region: request.workspace.region.clone(),
             platform: request.workspace.platform.clone(),
+            policies,
         },
     };
     let new = NewRun {
@@ -195,6 +206,14 @@ fn check(request: &RunRequest) -> Result<(), CreateError> {
     {
         return Err(CreateError::Message);
     }
+    if request
+        .source
+        .git_ref
+        .as_deref()
+        .is_some_and(|git_ref| !is_ref(git_ref))
+    {
+        return Err(CreateError::GitRef);
+    }
     check_addresses("target_addresses", &request.options.target_addresses)?;
     check_addresses("replace_addresses", &request.options.replace_addresses)?;
     for variable in &request.variables {
@@ -210,6 +229,13 @@ fn check(request: &RunRequest) -> Result<(), CreateError> {
         })?;
     }
     Ok(())
+}
+
+/// Whatever names a line of work; no version control need know it.
+fn is_ref(git_ref: &str) -> bool {
+    (1..=GIT_REF_CHARS_MAX).contains(&git_ref.chars().count())
+        && git_ref.trim() == git_ref
+        && !git_ref.chars().any(char::is_control)
 }
 
 fn check_addresses(field: &'static str, addresses: &[String]) -> Result<(), CreateError> {
@@ -258,6 +284,26 @@ async fn created_before(
         }
         Some(_) | None => Err(CreateError::ConfigurationUsed { run }),
     }
+}
+
+/// Pins what applies to the workspace now. What is changed, attached or detached later belongs to the
+/// next run.
+async fn policies(store: &Store, request: &RunRequest) -> Result<PolicyPins, StoreError> {
+    let workspace = &request.workspace;
+    let attached = policy_sets::attached_to(
+        &store.pool,
+        request.organization,
+        workspace.project,
+        workspace.id,
+    );
+    let pinned = attached.await?.into_iter().map(|version| PinnedPolicySet {
+        set: version.set,
+        name: version.name,
+        version: version.version,
+        bundle: version.bundle,
+        object: version.object,
+    });
+    Ok(PolicyPins::new(pinned.collect()))
 }
 
 /// Pins the inputs. Sensitive workspace variables stay out of a speculative run (S-SRC-4), and it

@@ -1,10 +1,14 @@
 //! What people decide, in the words of the domain; both edges come through here.
 
+use std::time::Duration;
+
 use stackship_domain::ids::{RunId, UserId, WorkspaceId};
 use stackship_domain::run::{self, EvidencePart, Run, Standing};
 use stackship_domain::{Sha256Digest, workspace};
 use stackship_store::log::{CommandError, Committed, Context};
 use stackship_store::{Store, clock};
+
+use crate::advance::approval_deadline;
 
 type RunDecision = Result<Committed, CommandError<run::Refusal>>;
 type WorkspaceDecision = Result<Committed, CommandError<workspace::Refusal>>;
@@ -50,6 +54,71 @@ pub async fn approve_current(store: &Store, context: &Context, run: RunId) -> Ru
             part: EvidencePart::Binding,
         })),
     }
+}
+
+/// A person's word that a plan may pass although a soft-mandatory policy denied it.
+#[derive(Debug, Clone)]
+pub struct Override {
+    /// The digest of the exact result that was reviewed.
+    pub result: Sha256Digest,
+    /// Why.
+    pub reason: String,
+    /// For how long from now; the run's rules bound it.
+    pub lasts: Duration,
+}
+
+/// Lets a soft-mandatory failure pass for a limited time.
+pub async fn override_policy(
+    store: &Store,
+    context: &Context,
+    run: RunId,
+    given: Override,
+) -> RunDecision {
+    let (current, _) = store.runs.load(run).await.map_err(CommandError::Store)?;
+    let facts = current
+        .facts()
+        .ok_or(CommandError::Refused(run::Refusal::NoSuchRun))?;
+    let approval_expires_at = approval_deadline(store, facts)
+        .await
+        .map_err(CommandError::Store)?;
+    let at = clock::now();
+    let command = run::Command::OverridePolicy {
+        by: context.actor,
+        result: given.result,
+        reason: given.reason,
+        at,
+        expires_at: at.saturating_add(given.lasts).unwrap_or(at),
+        approval_expires_at,
+    };
+    store.runs.execute(run, command, context).await
+}
+
+/// How long an override holds that was given at the prompt of the tofu CLI, which asks for no time:
+/// long enough for the question that follows, and for the apply to begin.
+pub const PROMPT_OVERRIDE_LASTS: Duration = Duration::from_hours(1);
+/// Why it was given: the CLI asks for no reason either.
+pub const PROMPT_OVERRIDE_REASON: &str = "Overridden at the prompt of the tofu CLI.";
+
+/// Overrides the result that the run asks about now: the tofu CLI's override names none. One that
+/// changes between the look and the override is still refused.
+pub async fn override_current_policy(store: &Store, context: &Context, run: RunId) -> RunDecision {
+    let (current, _) = store.runs.load(run).await.map_err(CommandError::Store)?;
+    let asked = match &current {
+        Run::Born { standing, .. } => match &**standing {
+            Standing::OverrideRequired { policy, .. } => Ok(policy.digest),
+            other => Err(run::Refusal::WrongStatus {
+                command: "override_policy",
+                status: other.status(),
+            }),
+        },
+        Run::Unborn => Err(run::Refusal::NoSuchRun),
+    };
+    let given = Override {
+        result: asked.map_err(CommandError::Refused)?,
+        reason: PROMPT_OVERRIDE_REASON.to_owned(),
+        lasts: PROMPT_OVERRIDE_LASTS,
+    };
+    override_policy(store, context, run, given).await
 }
 
 /// Turns a plan down.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stackship_domain::ids::{RunId, WorkspaceId};
+use stackship_store::log::CommandError;
 use stackship_store::notify::{Nudges, Topic};
 use stackship_store::records::runs_record;
 use stackship_store::{Store, attempts};
@@ -14,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::StepError;
-use crate::advance::advance;
+use crate::advance::{Due, advance, check_policies};
+use crate::policy::Checker;
 
 /// How often leases and deadlines are looked at.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -32,6 +34,8 @@ const PARALLEL_LOOKS_MAX: usize = 8;
 pub struct Engine {
     store: Store,
     nudges: Nudges,
+    checker: Checker,
+    stop: CancellationToken,
     looks: Arc<Semaphore>,
     /// Runs being looked at; `true` when another look is due after this one.
     busy: Arc<Mutex<HashMap<RunId, bool>>>,
@@ -39,11 +43,13 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine over a store and this process's nudges.
-    pub fn new(store: Store, nudges: Nudges) -> Self {
+    /// An engine over a store, this process's nudges, and whoever judges plans.
+    pub fn new(store: Store, nudges: Nudges, checker: Checker) -> Self {
         Self {
             store,
             nudges,
+            checker,
+            stop: CancellationToken::new(),
             looks: Arc::new(Semaphore::new(PARALLEL_LOOKS_MAX)),
             busy: Arc::default(),
             tasks: TaskTracker::new(),
@@ -52,7 +58,12 @@ impl Engine {
 
     /// Works until `stop`, then ends the looks that are under way.
     pub async fn run(self, stop: CancellationToken) {
-        let mut nudges = self.nudges.subscribe();
+        let stop = &stop;
+        let this = Self {
+            stop: stop.clone(),
+            ..self
+        };
+        let mut nudges = this.nudges.subscribe();
         let mut clock = tokio::time::interval(SWEEP_EVERY);
         clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut sweeps = 0_u32;
@@ -60,21 +71,21 @@ impl Engine {
             tokio::select! {
                 () = stop.cancelled() => break,
                 nudge = nudges.recv() => match nudge {
-                    Ok(nudge) => self.nudged(nudge.topic, &nudge.subject).await,
+                    Ok(nudge) => this.nudged(nudge.topic, &nudge.subject).await,
                     Err(broadcast::error::RecvError::Lagged(missed)) => {
                         tracing::warn!(missed, "Nudges were missed; looking at every unfinished run");
-                        self.sweep(true).await;
+                        this.sweep(true).await;
                     }
                     Err(broadcast::error::RecvError::Closed) => break,
                 },
                 _ = clock.tick() => {
-                    self.sweep(sweeps.is_multiple_of(SWEEPS_PER_FULL_LOOK)).await;
+                    this.sweep(sweeps.is_multiple_of(SWEEPS_PER_FULL_LOOK)).await;
                     sweeps = sweeps.wrapping_add(1);
                 }
             }
         }
-        self.tasks.close();
-        self.tasks.wait().await;
+        this.tasks.close();
+        this.tasks.wait().await;
     }
 
     async fn nudged(&self, topic: Topic, subject: &str) {
@@ -148,27 +159,59 @@ impl Engine {
             busy.insert(run, false);
         }
         let engine = self.clone();
-        self.tasks.spawn(async move {
-            let Ok(_permit) = engine.looks.acquire().await else {
-                return;
-            };
-            while engine.look_once(run).await {}
-        });
+        self.tasks
+            .spawn(async move { while engine.look_once(run).await {} });
     }
 
     /// One look; whether another is due.
     async fn look_once(&self, run: RunId) -> bool {
-        if let Err(error) = advance(&self.store, run).await {
-            metrics::counter!("stackship_workflow_step_failures_total").increment(1);
-            tracing::error!(run.id = %run, error = %error, "A step of run `{run}` failed; the next sweep tries again");
-        }
+        let due = self.advance(run).await;
+        let again = due == Due::PolicyCheck && self.check_policies(run).await;
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         match busy.remove(&run) {
-            Some(true) => {
+            Some(asked) if asked || again => {
                 busy.insert(run, false);
                 true
             }
-            Some(false) | None => false,
+            Some(_) | None => false,
         }
     }
+
+    /// Takes the steps that are due, beside few others.
+    async fn advance(&self, run: RunId) -> Due {
+        let Ok(_permit) = self.looks.acquire().await else {
+            return Due::Nothing;
+        };
+        advance(&self.store, run).await.unwrap_or_else(|error| {
+            failed(run, &error);
+            Due::Nothing
+        })
+    }
+
+    /// Judges a plan. That takes seconds, so it keeps no other run from being looked at, and a server
+    /// that stops does not wait for it: the next one judges again. Returns whether it was done.
+    async fn check_policies(&self, run: RunId) -> bool {
+        let checked = check_policies(&self.store, &self.checker, run);
+        let outcome = tokio::select! {
+            () = self.stop.cancelled() => return false,
+            outcome = checked => outcome,
+        };
+        match outcome {
+            Ok(()) => true,
+            // Somebody else moved the run meanwhile.
+            Err(StepError::Run(CommandError::Refused(refusal))) => {
+                tracing::debug!(run.id = %run, reason = %refusal, "A policy result was no longer wanted");
+                true
+            }
+            Err(error) => {
+                failed(run, &error);
+                false
+            }
+        }
+    }
+}
+
+fn failed(run: RunId, error: &StepError) {
+    metrics::counter!("stackship_workflow_step_failures_total").increment(1);
+    tracing::error!(run.id = %run, error = %error, "A step of run `{run}` failed; the next sweep tries again");
 }

@@ -57,6 +57,7 @@ pub fn judge_plan(end: PlanEnd, predecessor: Predecessor) -> PlanVerdict {
                 plan_json: plan_json.sha256,
                 plan_diff: plan_diff.sha256,
                 policy_input: policy_input.as_ref().map(|stored| stored.sha256),
+                policy_input_doubts: json.doubtful,
                 dependencies,
                 predecessor,
                 changes,
@@ -218,7 +219,11 @@ mod tests {
     fn planned(exit_code: i32, counts: Counts, errored: bool) -> PlanVerdict {
         let end = PlanEnd::Planned {
             exit_code,
-            json: PlanJsonFacts { counts, errored },
+            json: PlanJsonFacts {
+                counts,
+                errored,
+                doubtful: 0,
+            },
             plan: artifact("plan"),
             plan_json: artifact("json"),
             plan_diff: artifact("diff"),

@@ -11,11 +11,13 @@ pub use denied::Denied;
 pub use guard::{NoQuery, Person, Proven};
 pub use permissions::{
     ArtifactRead, ArtifactReadSensitive, AuditRead, OrRun, OrgAdmin, OrgRead, PolicyOverrideSoft,
-    ProjectRead, ProjectWrite, Requires, RunApprove, RunCancel, RunCreate, RunRead, RunRecover,
-    StateRead, StateRecover, StateWrite, VariableRead, VariableWrite, WorkspaceLock, WorkspaceRead,
-    WorkspaceWrite,
+    PolicyRead, PolicyWrite, ProjectRead, ProjectWrite, Requires, RunApprove, RunCancel, RunCreate,
+    RunRead, RunRecover, StateRead, StateRecover, StateWrite, VariableRead, VariableWrite,
+    WorkspaceForceUnlock, WorkspaceLock, WorkspaceRead, WorkspaceWrite,
 };
-pub use scopes::{InConfiguration, InOrganization, InProject, InRun, InWorkspace, Tenant};
+pub use scopes::{
+    InConfiguration, InOrganization, InPolicySet, InProject, InRun, InWorkspace, Tenant,
+};
 pub use viewer::Viewer;
 
 use axum::extract::FromRequestParts;
@@ -29,8 +31,8 @@ use stackship_store::clock;
 use stackship_store::log::Context;
 use stackship_store::records::tokens;
 
-use crate::App;
 use crate::request_id::RequestId;
+use crate::{ApiError, App};
 
 /// The longest credential that is looked at, in bytes.
 const CREDENTIAL_BYTES_MAX: usize = 256;
@@ -53,6 +55,8 @@ pub struct Caller {
     pub request_id: String,
     /// Names the command of this request: fresh, unless the caller names its request.
     pub command_id: String,
+    /// Whether the caller's name for the request is taken: it may only be answered as before.
+    pub is_repeated: bool,
 }
 
 impl Caller {
@@ -91,6 +95,7 @@ impl Caller {
             principal: Principal::User(user),
             request_id: clock::fresh_text(),
             command_id: clock::fresh_text(),
+            is_repeated: false,
         }))
     }
 
@@ -104,9 +109,14 @@ impl Caller {
         }
     }
 
-    /// The context of the request's own command.
-    pub fn command(&self) -> Context {
-        self.context(self.command_id.clone())
+    /// The context of the request's own command, for whoever is about to carry it out. When it was
+    /// carried out before, there is none: what a repeated request may get is its first answer, and it
+    /// has come this far only if the caller may still ask for it.
+    pub fn command(&self) -> Result<Context, ApiError> {
+        if self.is_repeated {
+            return Err(ApiError::Repeated);
+        }
+        Ok(self.context(self.command_id.clone()))
     }
 }
 
@@ -129,6 +139,7 @@ impl FromRequestParts<App> for Caller {
             principal,
             request_id,
             command_id: clock::fresh_text(),
+            is_repeated: false,
         };
         parts.extensions.insert(caller.clone());
         Ok(caller)

@@ -33,6 +33,8 @@ markers!(
     RunCancel,
     RunRecover,
     PolicyOverrideSoft,
+    PolicyRead,
+    PolicyWrite,
     ArtifactRead,
     ArtifactReadSensitive,
     StateRead,
@@ -41,6 +43,7 @@ markers!(
     WorkspaceRead,
     WorkspaceWrite,
     WorkspaceLock,
+    WorkspaceForceUnlock,
     VariableRead,
     VariableWrite,
     ProjectRead,
@@ -73,11 +76,14 @@ pub(super) fn run_grants(run: &RunPrincipal, permission: Permission) -> bool {
         | Permission::RunCancel
         | Permission::RunRecover
         | Permission::PolicyOverrideSoft
+        | Permission::PolicyRead
+        | Permission::PolicyWrite
         | Permission::ArtifactRead
         | Permission::ArtifactReadSensitive
         | Permission::StateRecover
         | Permission::WorkspaceWrite
         | Permission::WorkspaceLock
+        | Permission::WorkspaceForceUnlock
         | Permission::VariableRead
         | Permission::VariableWrite
         | Permission::ProjectWrite

@@ -8,10 +8,13 @@ use std::marker::PhantomData;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use stackship_domain::ids::{ConfigurationVersionId, ProjectId, RunId, UserId, WorkspaceId};
+use stackship_domain::ids::{
+    ConfigurationVersionId, PolicySetId, ProjectId, RunId, UserId, WorkspaceId,
+};
 use stackship_domain::{Name, Permission};
 use stackship_store::records::configuration_versions::{self, ConfigurationVersion};
 use stackship_store::records::organizations::{self, Organization};
+use stackship_store::records::policy_sets::{self, PolicySet};
 use stackship_store::records::projects::{self, Project};
 use stackship_store::records::runs_record::{self, RunRecord};
 use stackship_store::records::workspaces::{self, Workspace};
@@ -157,6 +160,8 @@ scopes! {
     InRun { run: RunRecord, workspace: Workspace },
     /// May do `P` to the configuration version with the id `{configuration}`.
     InConfiguration { configuration: ConfigurationVersion, workspace: Workspace },
+    /// May do `P` to the policy set with the id `{policy_set}`, wherever it is attached.
+    InPolicySet { policy_set: PolicySet },
 }
 
 impl FromRequestParts<App> for Tenant {
@@ -309,6 +314,30 @@ impl<P: Requires> InConfiguration<P> {
             caller,
             configuration,
             workspace,
+            permission: PhantomData,
+        })
+    }
+}
+
+impl<P: Requires> InPolicySet<P> {
+    /// Finds a policy set of the caller's organization by its id and asks for `P` in the organization:
+    /// a role below it decides nothing about what may apply to others.
+    pub async fn find(app: &App, caller: Caller, id: &str) -> Result<Self, Denied> {
+        admit::<P>(&caller)?;
+        let hidden = || Denied::not_found("policy set");
+        let id: PolicySetId = id.parse().map_err(|_| hidden())?;
+        let policy_set = policy_sets::by_id(&app.store.pool, caller.organization(), id)
+            .await?
+            .ok_or_else(hidden)?;
+        let place = Place {
+            kind: "policy set",
+            seen_with: Permission::PolicyRead,
+            ..Place::ORGANIZATION
+        };
+        allow::<P>(app, &caller, &place).await?;
+        Ok(Self {
+            caller,
+            policy_set,
             permission: PhantomData,
         })
     }

@@ -34,13 +34,32 @@ pub fn plain(text: &str) -> String {
     text.to_owned()
 }
 
-/// A message that names its field.
+/// A message that names its field. Where it is in the text is of use only where no field is named.
 pub fn about(field: &str, cause: &str) -> String {
     let text = plain(cause);
-    if field.is_empty() || text.contains(&format!("`{field}`")) {
-        text
+    if field.is_empty() {
+        return text;
+    }
+    let text = without_place(&text);
+    if text.contains(&format!("`{field}`")) {
+        text.to_owned()
     } else {
         format!("`{field}`: {text}")
+    }
+}
+
+/// A message without the line and the column at its end.
+fn without_place(text: &str) -> &str {
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let place = text.rfind(" at line ").map(|at| text.split_at(at));
+    let Some((before, place)) = place else {
+        return text;
+    };
+    let numbers = place.trim_start_matches(" at line ").split_once(" column ");
+    if numbers.is_some_and(|(line, column)| is_number(line) && is_number(column)) {
+        before
+    } else {
+        text
     }
 }
 
@@ -54,6 +73,18 @@ pub fn named_field(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_told_where_no_field_is() {
+        let place = "at line 1 column 3";
+        assert_eq!(about("", &format!("EOF {place}")), format!("EOF {place}"));
+        assert_eq!(
+            about("name", &format!("too long {place}")),
+            "`name`: too long"
+        );
+        let quoted = format!("unknown value `a {place}`");
+        assert_eq!(about("kind", &quoted), format!("`kind`: {quoted}"));
+    }
 
     #[test]
     fn the_names_of_types_are_replaced_and_what_was_sent_is_not() {

@@ -1,7 +1,7 @@
 //! What an attempt brings out: streamed, bounded by its kind, and what its digest says.
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use futures::TryStreamExt as _;
@@ -36,6 +36,9 @@ pub(super) async fn store(
         kind: object_kind(kind),
         bytes_max: kind.bytes_max(),
     };
+    if body.size_hint().lower() > new.bytes_max {
+        return Err(Failure::TooLarge(new.bytes_max));
+    }
     let source = StreamReader::new(body.into_data_stream().map_err(std::io::Error::other));
     let stored = app
         .store

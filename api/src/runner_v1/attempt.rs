@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::extract::{Body, Path};
 use super::failure::Failure;
 use crate::App;
+use crate::serving::Draining;
 
 /// A registered runner.
 pub(super) struct RunnerCaller(pub(super) RunnerId);
@@ -85,6 +86,7 @@ fn bearer(parts: &Parts) -> Option<&str> {
 pub(super) async fn heartbeat(
     State(app): State<App>,
     Holder(row): Holder,
+    Draining(draining): Draining,
     Body(beat): Body<Heartbeat>,
 ) -> Result<Json<HeartbeatAnswer>, Failure> {
     let lease_seconds = app.settings.lease_seconds;
@@ -99,13 +101,16 @@ pub(super) async fn heartbeat(
             return Err(Failure::Lost);
         };
         let left = until.saturating_duration_since(Instant::now());
-        if cancel || left.is_zero() {
+        if cancel || left.is_zero() || draining.is_cancelled() {
             return Ok(Json(HeartbeatAnswer {
                 lease_expires_at: expires_at,
                 cancel,
             }));
         }
-        Nudges::wait(&mut nudges, Topic::Attempts, Some(&run), left).await;
+        tokio::select! {
+            () = draining.cancelled() => {}
+            () = Nudges::wait(&mut nudges, Topic::Attempts, Some(&run), left) => {}
+        }
         // Looks without renewing: only a request tells that its runner lives.
         found = attempts::look(&app.store, row.id).await?;
     }

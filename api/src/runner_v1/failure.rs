@@ -9,6 +9,7 @@ use stackship_store::objects::ObjectError;
 use stackship_workflow::StepError;
 
 use crate::ApiError;
+use crate::serving::Stalled;
 
 /// Why a runner's request was not done.
 #[derive(Debug, thiserror::Error)]
@@ -67,8 +68,14 @@ impl Failure {
             Self::Gap(_) | Self::Started => StatusCode::CONFLICT,
             Self::Unfit(error) => error.answer().status,
             Self::Store(StoreError::Unavailable(_)) => StatusCode::SERVICE_UNAVAILABLE,
-            // The runner's own connection broke while it sent a body.
-            Self::Store(StoreError::Object(ObjectError::Source(_))) => StatusCode::BAD_REQUEST,
+            // The runner's own connection broke, or stood still, while it sent a body.
+            Self::Store(StoreError::Object(ObjectError::Source(source))) => {
+                if Stalled::is_behind(source) {
+                    StatusCode::REQUEST_TIMEOUT
+                } else {
+                    StatusCode::BAD_REQUEST
+                }
+            }
             Self::Store(_) | Self::Step(_) | Self::Projection(_) | Self::Incomplete { .. } => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

@@ -19,6 +19,7 @@ use super::extract::Body;
 use super::failure::Failure;
 use super::lease;
 use crate::App;
+use crate::serving::Draining;
 
 /// A nudge may be lost: the longest a waiting runner goes without looking by itself.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -28,6 +29,7 @@ const WORD_BYTES_MAX: usize = 64;
 pub(super) async fn lease(
     State(app): State<App>,
     RunnerCaller(runner): RunnerCaller,
+    Draining(draining): Draining,
     Body(request): Body<LeaseRequest>,
 ) -> Result<Response, Failure> {
     let words = [
@@ -52,16 +54,14 @@ pub(super) async fn lease(
             return Ok(Json(lease).into_response());
         }
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if left.is_zero() || draining.is_cancelled() {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
-        Nudges::wait(
-            &mut nudges,
-            Topic::Attempts,
-            None,
-            left.min(LOOK_AGAIN_AFTER),
-        )
-        .await;
+        let pause = left.min(LOOK_AGAIN_AFTER);
+        tokio::select! {
+            () = draining.cancelled() => {}
+            () = Nudges::wait(&mut nudges, Topic::Attempts, None, pause) => {}
+        }
     }
 }
 

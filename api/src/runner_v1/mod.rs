@@ -15,13 +15,13 @@ mod leases;
 mod logs;
 mod result;
 
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post, put};
+use axum::{Extension, Router};
 use stackship_runner_protocol::LOG_APPEND_BYTES_MAX;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::reading::BytesMax;
 use crate::{ApiError, App};
 use failure::Failure;
 
@@ -50,12 +50,11 @@ pub fn router() -> Router<App> {
         )
         .route(
             "/runner/v1/attempts/{attempt}/artifacts/{kind}",
-            // The bound of each kind is enforced while its bytes are stored.
-            put(artifacts::store).layer(DefaultBodyLimit::disable()),
+            put(artifacts::store),
         )
         .route(
             "/runner/v1/attempts/{attempt}/logs",
-            post(logs::append).layer(DefaultBodyLimit::max(LOG_APPEND_BYTES_MAX)),
+            post(logs::append).layer(Extension(BytesMax(LOG_APPEND_BYTES_MAX))),
         )
         .route("/runner/v1/attempts/{attempt}/result", post(result::report))
         .route(

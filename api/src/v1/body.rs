@@ -1,10 +1,15 @@
 //! What a request carries: JSON bodies, query and path parameters, read strictly.
 
+use axum::body::BodyDataStream;
+use futures::StreamExt as _;
 use serde::Deserialize;
 use stackship_store::records::{PAGE_MAX, Page};
 use utoipa::IntoParams;
 
 use crate::{ApiError, reading};
+
+/// How much of a refused upload is still taken in, in bytes.
+const DRAINED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 reading::extractors!(pub(super), ApiError);
 
@@ -66,4 +71,16 @@ pub(super) fn plain_text(
     let (min, max) = bounds.into_inner();
     let message = format!("`{field}` has {min} to {max} characters and no control characters");
     Err(ApiError::refused(code, field, message))
+}
+
+/// Takes in what is left of a refused upload: a sender that is cut off sees a broken connection and
+/// never reads the refusal.
+pub(super) async fn drain(mut chunks: BodyDataStream) {
+    let mut left = DRAINED_BYTES_MAX;
+    while let Some(Ok(chunk)) = chunks.next().await {
+        left = left.saturating_sub(chunk.len() as u64);
+        if left == 0 {
+            return;
+        }
+    }
 }

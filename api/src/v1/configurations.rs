@@ -107,7 +107,7 @@ async fn configuration_create(
         speculative: body.speculative,
         source: SourceKind::Api,
     };
-    let version = configuration_versions::create(&app.store, &may.caller.command(), new).await?;
+    let version = configuration_versions::create(&app.store, &may.caller.command()?, new).await?;
     Ok(created(version.into()))
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stackship_domain::ids::{ProjectId, UserId, WorkspaceId};
 use stackship_domain::{Role, Timestamp};
 use stackship_store::records::grants::{self, Grant, GrantRow, Scope};
-use stackship_store::records::{projects, users, workspaces};
+use stackship_store::records::users;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 use super::answer::{Data, List, created};
 use super::body::{Body, PageQuery, Path, Query};
 use super::schema;
+use super::scope::{self, ScopeView};
 use crate::auth::{Denied, InOrganization, OrgAdmin};
 use crate::{ApiError, App};
 
@@ -21,51 +22,6 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(grant_list, grant_create))
         .routes(routes!(grant_delete))
-}
-
-/// Where a role holds: here and everywhere below.
-#[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(
-    tag = "kind",
-    rename_all = "snake_case",
-    deny_unknown_fields,
-    expecting = "an object with a `kind`: `organization`, `project` or `workspace`"
-)]
-enum ScopeView {
-    /// In the whole organization.
-    Organization {},
-    /// In one project.
-    Project {
-        /// Which one.
-        #[schema(value_type = String)]
-        project: ProjectId,
-    },
-    /// In one workspace.
-    Workspace {
-        /// Which one.
-        #[schema(value_type = String)]
-        workspace: WorkspaceId,
-    },
-}
-
-impl From<ScopeView> for Scope {
-    fn from(scope: ScopeView) -> Self {
-        match scope {
-            ScopeView::Organization {} => Self::Organization,
-            ScopeView::Project { project } => Self::Project { project },
-            ScopeView::Workspace { workspace } => Self::Workspace { workspace },
-        }
-    }
-}
-
-impl From<Scope> for ScopeView {
-    fn from(scope: Scope) -> Self {
-        match scope {
-            Scope::Organization => Self::Organization {},
-            Scope::Project { project } => Self::Project { project },
-            Scope::Workspace { workspace } => Self::Workspace { workspace },
-        }
-    }
 }
 
 /// A role to be granted; it takes the place of the user's earlier role in the same scope.
@@ -168,9 +124,9 @@ async fn grant_create(
     Body(body): Body<NewGrant>,
 ) -> Result<(StatusCode, Data<GrantView>), ApiError> {
     let (user, role, scope) = (body.user, body.role, Scope::from(body.scope));
+    let context = may.caller.command()?;
     keeps_an_owner(&may, user, scope)?;
     is_here(&app, &may, user, scope).await?;
-    let context = may.caller.command();
     grants::grant(&app.store, &context, Grant { scope, user, role }).await?;
     let (scope, created_at) = (body.scope, None);
     Ok(created(GrantView {
@@ -195,28 +151,7 @@ async fn is_here(
             "`user` names no member of the organization; list them, or create a service account";
         return Err(ApiError::refused("USER_UNKNOWN", "user", message));
     }
-    let (is_found, field, message) = match scope {
-        Scope::Organization => return Ok(()),
-        Scope::Project { project } => (
-            projects::by_id(pool, organization, project)
-                .await?
-                .is_some(),
-            "scope.project",
-            "`scope.project` names no project of the organization; list them to find it",
-        ),
-        Scope::Workspace { workspace } => (
-            workspaces::by_id(pool, organization, workspace)
-                .await?
-                .is_some(),
-            "scope.workspace",
-            "`scope.workspace` names no workspace of the organization; list them to find it",
-        ),
-    };
-    if is_found {
-        Ok(())
-    } else {
-        Err(ApiError::refused("SCOPE_UNKNOWN", field, message))
-    }
+    scope::is_here(app, organization, scope).await
 }
 
 /// Takes a role away.
@@ -233,7 +168,7 @@ async fn grant_delete(
     let user: UserId = path.user.parse().map_err(|_| hidden())?;
     let scope = query.scope()?;
     keeps_an_owner(&may, user, scope)?;
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     if grants::revoke(&app.store, &context, scope, user).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {

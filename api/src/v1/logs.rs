@@ -41,6 +41,7 @@ struct LogQuery {
     #[serde(default)]
     offset: u64,
     /// How many bytes at most: 4 to 524288, 524288 when absent.
+    #[param(minimum = 4, maximum = 524_288)]
     limit: Option<usize>,
 }
 

@@ -9,10 +9,13 @@ mod grants;
 mod logs;
 mod openapi;
 mod organizations;
+mod policy_sets;
 mod projects;
+mod reason;
 mod repeats;
 mod runs;
 mod schema;
+mod scope;
 mod step_up;
 mod tokens;
 mod users;
@@ -21,23 +24,15 @@ mod workspaces;
 
 use axum::routing::get;
 use axum::{Router, middleware};
-use serde::Deserialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use openapi::openapi_json;
 pub use repeats::{ANSWER_KEPT_SECONDS, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
 
-use crate::{ApiError, App};
+use crate::App;
 
 /// Routes that the OpenAPI document does not describe: itself.
 pub const UNDESCRIBED_ROUTES: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
-
-/// The longest reason that a person gives for a decision, in characters.
-const REASON_CHARS_MAX: usize = 1_000;
-/// The shortest reason where one must be given, in characters: somebody will read it when things went
-/// wrong, and a word is none.
-const GIVEN_REASON_CHARS_MIN: usize = 10;
 
 pub(crate) fn router(app: App) -> Router<App> {
     Router::from(repeatable())
@@ -66,24 +61,8 @@ fn repeatable() -> OpenApiRouter<App> {
         .merge(grants::router())
         .merge(tokens::router())
         .merge(configurations::router())
+        .merge(policy_sets::router())
         .merge(runs::router())
         .merge(logs::router())
         .merge(audit::router())
-}
-
-/// Why a person decides so.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ReasonBody {
-    /// Why, for those who read the history.
-    reason: Option<String>,
-}
-
-impl ReasonBody {
-    fn checked(self) -> Result<Option<String>, ApiError> {
-        if let Some(reason) = &self.reason {
-            body::plain_text("REASON_INVALID", "reason", reason, 1..=REASON_CHARS_MAX)?;
-        }
-        Ok(self.reason)
-    }
 }

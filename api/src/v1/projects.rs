@@ -79,7 +79,7 @@ async fn project_create(
     may: InOrganization<ProjectWrite>,
     Body(new): Body<NewProject>,
 ) -> Result<(StatusCode, Data<ProjectView>), ApiError> {
-    let id = projects::create(&app.store, &may.caller.command(), &new.name).await?;
+    let id = projects::create(&app.store, &may.caller.command()?, &new.name).await?;
     let project = projects::by_id(&app.store.pool, may.organization.id, id).await?;
     let project = project.ok_or(Denied::not_found("project"))?;
     Ok(created(project.into()))

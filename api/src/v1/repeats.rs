@@ -4,7 +4,8 @@
 //! A name is its caller's own, within one organization and for one path. Answers are kept for
 //! [`ANSWER_KEPT_SECONDS`]; a repetition after that is still not carried out again where the first
 //! one created something, but its answer is gone. Refusals are not kept: what was refused may be
-//! tried again under the same name.
+//! tried again under the same name. Whoever may no longer send the request is refused like anybody
+//! else, whatever is kept.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts as _, Request, State};
@@ -20,6 +21,7 @@ use stackship_store::records::tokens;
 use tracing::Instrument as _;
 
 use crate::auth::Caller;
+use crate::error::WouldBeCarriedOut;
 use crate::{ApiError, App, error, reading};
 
 pub use answers::ANSWER_KEPT_SECONDS;
@@ -54,20 +56,32 @@ async fn named(app: App, request: Request, next: Next) -> Result<Response, ApiEr
     let name = name(&parts)?.to_owned();
     let body = reading::bytes(Request::from_parts(parts.clone(), body)).await?;
     let request = named_request(&parts, &user, &name, &body);
-    match answers::claim(&app.store.pool, &request).await? {
-        Claim::Fresh => {}
-        Claim::Answered(answer) => return replay(answer),
-        Claim::CarriedOut(done) => return Err(ApiError::CarriedOut { done }),
-        Claim::OtherBody => return Err(reused()),
-        Claim::Busy => return Err(busy()),
-    }
+    let claim = answers::claim(&app.store.pool, &request).await?;
     caller.command_id = request.command_id();
+    caller.is_repeated = claim != Claim::Fresh;
     parts.extensions.insert(caller);
     let running = next.run(Request::from_parts(parts, Body::from(body)));
+    if claim != Claim::Fresh {
+        return repeated(claim, running.await);
+    }
     // On a task of its own: a caller who goes away does not take the answer along.
     let task = async move { settle(&app, &request, running.await).await };
     let finished = tokio::spawn(task.in_current_span()).await;
     Ok(finished.unwrap_or_else(|_| error::internal()))
+}
+
+/// What a request gets whose name is taken. Rights may have gone since the first time, so its handler
+/// is asked first: whatever it says before it would have carried the request out is the answer.
+fn repeated(claim: Claim, response: Response) -> Result<Response, ApiError> {
+    if response.extensions().get::<WouldBeCarriedOut>().is_none() {
+        return Ok(response);
+    }
+    match claim {
+        Claim::Answered(answer) => replay(answer),
+        Claim::CarriedOut(done) => Err(ApiError::CarriedOut { done }),
+        Claim::OtherBody => Err(reused()),
+        Claim::Fresh | Claim::Busy => Err(busy()),
+    }
 }
 
 /// The name that the caller gave.

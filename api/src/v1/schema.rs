@@ -3,9 +3,10 @@
 use serde_json::Value;
 use stackship_domain::Role;
 use stackship_domain::run::{
-    DoubtReason, PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason,
+    DoubtReason, PlanChanges, PolicyOutcome, RunKind, SourceKind, Status, TerminalReason, Warning,
 };
 use stackship_domain::variable::VariableCategory;
+use stackship_policy::Level;
 use stackship_store::records::users::UserKind;
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 
@@ -51,8 +52,16 @@ pub(super) fn category() -> ObjectBuilder {
     )
 }
 
+pub(super) fn warning() -> ObjectBuilder {
+    one_of(Warning::CODES.iter().copied())
+}
+
 pub(super) fn user_kind() -> ObjectBuilder {
     one_of([UserKind::Person, UserKind::Service].map(UserKind::as_str))
+}
+
+pub(super) fn policy_level() -> ObjectBuilder {
+    one_of([Level::Advisory, Level::SoftMandatory, Level::HardMandatory].map(Level::as_str))
 }
 
 pub(super) fn time() -> ObjectBuilder {

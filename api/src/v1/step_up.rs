@@ -45,7 +45,7 @@ async fn step_up(
     person: Person,
     Body(body): Body<StepUpBody>,
 ) -> Result<Data<StepUpView>, ApiError> {
-    let context = person.caller.command();
+    let context = person.caller.command()?;
     let password = presented("password", body.password)?;
     let good_until = passwords::prove(&app.store, &context, person.user, password).await?;
     Ok(StepUpView { good_until }.into())
@@ -72,7 +72,7 @@ async fn password_change(
     let new = Password::new(body.new)
         .map_err(|error| ApiError::refused("PASSWORD_INVALID", "new", format!("`new`: {error}")))?;
     let current = presented("current", body.current)?;
-    let context = person.caller.command();
+    let context = person.caller.command()?;
     passwords::prove(&app.store, &context, person.user, current).await?;
     passwords::set(&app.store, &context, person.user.user, new).await?;
     Ok(PasswordChanged { changed: true }.into())

@@ -6,7 +6,8 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use stackship_domain::Timestamp;
 use stackship_domain::ids::{TokenId, UserId};
-use stackship_store::records::tokens::{self, NewToken, Token};
+use stackship_store::records::passwords;
+use stackship_store::records::tokens::{self, Descent, MintError, NewToken, Token};
 use stackship_store::records::users::{self, UserKind};
 use stackship_store::{StoreError, clock};
 use utoipa::{IntoParams, ToSchema};
@@ -39,6 +40,9 @@ struct TokenView {
     user: UserId,
     /// What it is for.
     description: String,
+    /// The token that it was made with: it is revoked with that one. Null when it stands by itself.
+    #[schema(value_type = Option<String>)]
+    minted_by: Option<TokenId>,
     /// When it was created.
     #[schema(schema_with = schema::time)]
     created_at: Timestamp,
@@ -59,6 +63,7 @@ impl From<Token> for TokenView {
             id: token.id,
             user: token.user,
             description: token.description,
+            minted_by: token.minted_by,
             created_at: token.created_at,
             expires_at: token.expires_at,
             revoked_at: token.revoked_at,
@@ -87,12 +92,28 @@ struct FreshToken {
 struct NewTokenBody {
     /// What it is for.
     description: String,
-    /// When it ends by itself; never when absent.
+    /// When it ends by itself; never when absent. No later than the token that is presented, if that
+    /// one ends.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
     /// Whom it speaks for: oneself when absent, or a service account (needs `org:admin`).
     #[schema(value_type = Option<String>)]
     user: Option<UserId>,
+    /// Whether it stands by itself: it may outlive the token that is presented, and is not revoked with
+    /// it. Needs a proof not older than 15 minutes (`/v1/user/step-up`).
+    #[serde(default)]
+    #[schema(default = false)]
+    independent: bool,
+}
+
+/// What was revoked.
+#[derive(Serialize, ToSchema)]
+struct Revocation {
+    /// The token.
+    #[schema(value_type = String)]
+    id: TokenId,
+    /// How many live tokens that descend from it were revoked with it.
+    descendants: usize,
 }
 
 /// Whose tokens are listed.
@@ -127,8 +148,9 @@ async fn token_list(
     Ok(List::new(rows.into_iter().map(Into::into).collect(), None))
 }
 
-/// Creates a token. Repeated under its `Idempotency-Key`, the request gets the same token's metadata,
-/// without the secret.
+/// Creates a token. Unless it is `independent`, it ends with the token that is presented here: it is
+/// revoked with it and has to expire with it. Repeated under its `Idempotency-Key`, the request gets the
+/// same token's metadata, without the secret.
 #[utoipa::path(post, path = "/v1/organizations/{organization}/tokens", tag = "tokens",
     params(("organization" = String, Path)), request_body = NewTokenBody,
     responses((status = 201, body = Data<FreshToken>)))]
@@ -137,23 +159,12 @@ async fn token_create(
     tenant: Tenant,
     Body(body): Body<NewTokenBody>,
 ) -> Result<Fresh, ApiError> {
-    plain_text(
-        "TOKEN_INVALID",
-        "description",
-        &body.description,
-        1..=DESCRIPTION_CHARS_MAX,
-    )?;
-    if body.expires_at.is_some_and(|end| end <= clock::now()) {
-        let message = "`expires_at` is in the past";
-        return Err(ApiError::refused("TOKEN_INVALID", "expires_at", message));
-    }
     let user = owner(&app, &tenant, body.user).await?;
-    let new = NewToken {
-        user,
-        description: body.description,
-        expires_at: body.expires_at,
-    };
-    let (id, secret) = tokens::create(&app.store, &tenant.caller.command(), &new).await?;
+    let descent = descent(&app, &tenant, body.independent).await?;
+    let context = tenant.caller.command()?;
+    let new = new_token(user, descent, body)?;
+    let made = tokens::create(&app.store, &context, &new).await;
+    let (id, secret) = made.map_err(not_made)?;
     let repeated = Data::from(FreshToken {
         id,
         user,
@@ -163,6 +174,49 @@ async fn token_create(
     let token = Some(secret.expose().to_owned());
     let (status, fresh) = created(FreshToken { id, user, token });
     Ok((status, Extension(WithoutSecret(repeated)), fresh))
+}
+
+/// What a token comes from that is made with the one that is presented. To stand by itself it takes more
+/// than that one: whoever stole it must not be able to.
+async fn descent(app: &App, tenant: &Tenant, independent: bool) -> Result<Descent, ApiError> {
+    let presented = tenant.user.token;
+    if !independent {
+        return Ok(Descent::Of(presented));
+    }
+    if passwords::is_proven(&app.store.pool, presented).await? {
+        Ok(Descent::Apart(presented))
+    } else {
+        Err(Denied::StepUp.into())
+    }
+}
+
+fn new_token(user: UserId, descent: Descent, body: NewTokenBody) -> Result<NewToken, ApiError> {
+    let (description, expires_at) = (body.description, body.expires_at);
+    let bounds = 1..=DESCRIPTION_CHARS_MAX;
+    plain_text("TOKEN_INVALID", "description", &description, bounds)?;
+    if expires_at.is_some_and(|end| end <= clock::now()) {
+        let message = "`expires_at` is in the past";
+        return Err(ApiError::refused("TOKEN_INVALID", "expires_at", message));
+    }
+    Ok(NewToken {
+        user,
+        description,
+        expires_at,
+        descent,
+    })
+}
+
+fn not_made(error: MintError) -> ApiError {
+    match error {
+        MintError::MinterOver => Denied::Unauthenticated.into(),
+        MintError::OutlivesMinter { end } => {
+            let message = format!(
+                "the token that you present ends at {end}, and this one with it: say an `expires_at` no later than that"
+            );
+            ApiError::refused("TOKEN_INVALID", "expires_at", message)
+        }
+        MintError::Store(error) => error.into(),
+    }
 }
 
 /// A fresh token, and what is kept of it.
@@ -187,24 +241,23 @@ async fn administrator(app: &App, tenant: &Tenant) -> Result<InOrganization<OrgA
     InOrganization::find(app, tenant.caller.clone(), name).await
 }
 
-/// Revokes a token: one's own, or any of the organization's with `org:admin`.
+/// Revokes a token, and every live one that descends from it: one's own, or any of the organization's
+/// with `org:admin`.
 #[utoipa::path(delete, path = "/v1/organizations/{organization}/tokens/{token}", tag = "tokens",
     params(("organization" = String, Path), ("token" = String, Path)),
-    responses((status = 204)))]
+    responses((status = 200, body = Data<Revocation>)))]
 async fn token_revoke(
     State(app): State<App>,
     tenant: Tenant,
     Path(path): Path<TokenPath>,
-) -> Result<StatusCode, ApiError> {
+) -> Result<Data<Revocation>, ApiError> {
     let hidden = || Denied::not_found("token");
     let id: TokenId = path.token.parse().map_err(|_| hidden())?;
     let own = tokens::list(&app.store.pool, tenant.organization.id, tenant.user.user).await?;
     if !own.iter().any(|token| token.id == id) {
         administrator(&app, &tenant).await?;
     }
-    if tokens::revoke(&app.store, &tenant.caller.command(), id).await? {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(hidden().into())
-    }
+    let revoked = tokens::revoke(&app.store, &tenant.caller.command()?, id).await?;
+    let descendants = revoked.ok_or_else(hidden)?.descendants;
+    Ok(Revocation { id, descendants }.into())
 }

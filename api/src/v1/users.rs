@@ -87,7 +87,7 @@ async fn user_create(
         display_name: body.display_name,
         kind: UserKind::Service,
     };
-    let id = users::create(&app.store, Some(&may.caller.command()), &new).await?;
+    let id = users::create(&app.store, Some(&may.caller.command()?), &new).await?;
     let user = users::member(&app.store.pool, may.organization.id, id).await?;
     Ok(created(user.ok_or(Denied::not_found("user"))?.into()))
 }

@@ -171,7 +171,7 @@ async fn variable_create(
         sensitive: body.sensitive,
         description: body.description,
     };
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let variable = variables::set(&app.store, &context, may.workspace.id, &new).await?;
     Ok(created(variable.into()))
 }
@@ -191,7 +191,7 @@ async fn variable_change(
     let all = variables::list(&app.store.pool, workspace.organization, workspace.id).await?;
     let before = all.into_iter().find(|variable| variable.id == id);
     let change = checked_change(&before.ok_or(NOT_FOUND)?, body)?;
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let changed = variables::update(&app.store, &context, workspace.id, id, &change).await?;
     Ok(VariableView::from(changed.ok_or(NOT_FOUND)?).into())
 }
@@ -230,7 +230,7 @@ async fn variable_delete(
     may: InWorkspace<VariableWrite>,
     Path(path): Path<VariablePath>,
 ) -> Result<StatusCode, ApiError> {
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let found = variables::delete(&app.store, &context, may.workspace.id, path.id()?).await?;
     if found {
         Ok(StatusCode::NO_CONTENT)

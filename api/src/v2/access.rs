@@ -10,7 +10,7 @@ use stackship_store::records::organizations::{self, Organization};
 use stackship_store::records::workspaces::Workspace;
 
 use super::error::V2Error;
-use super::ids::run_of_phase;
+use super::ids::{run_of_phase, run_of_policy_check};
 use super::mapping::Rights;
 use crate::App;
 use crate::auth::{Caller, Denied, InRun, InWorkspace, OrRun, Principal, Requires, RunRead};
@@ -103,6 +103,21 @@ impl FromRequestParts<App> for OfApply {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, V2Error> {
         of_phase(parts, app, Phase::Apply).await.map(Self)
+    }
+}
+
+/// May do `P` to the run whose policy check `{check}` names.
+pub struct OfPolicyCheck<P>(pub InRun<P>);
+
+impl<P: Requires> FromRequestParts<App> for OfPolicyCheck<P> {
+    type Rejection = V2Error;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, V2Error> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let id = parameter(parts, "check").await;
+        Ok(Self(
+            InRun::find(app, caller, &run_of_policy_check(&id)).await?,
+        ))
     }
 }
 

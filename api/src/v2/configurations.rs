@@ -1,29 +1,31 @@
 //! Configuration versions: announced, uploaded once, polled.
 
+use std::io::ErrorKind;
+
 use axum::body::{Body as RawBody, HttpBody as _};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use stackship_domain::run::SourceKind;
-use stackship_store::objects::{NewObject, ObjectError, ObjectKind};
+use stackship_store::clock;
+use stackship_store::objects::{NewObject, ObjectKind};
 use stackship_store::records::configuration_versions::{
     self, ConfigurationVersion, NewConfigurationVersion,
 };
 use stackship_store::records::tokens;
-use stackship_store::{StoreError, clock};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::access::{May, Signature};
 use super::error::V2Error;
-use super::uploads::{drain, reader};
+use super::uploads::reader;
 use super::urls::{self, Base};
 use super::wire::{
     Body, ConfigurationAttributes, ConfigurationRequest, ConfigurationResource,
     ConfigurationStatus, Document, Kind, respond,
 };
-use crate::App;
 use crate::auth::{Caller, Denied, InConfiguration, InWorkspace, RunCreate, RunRead};
 use crate::signed_path::SignedPath;
+use crate::{App, reading};
 
 /// The largest packed configuration, in bytes.
 pub const CONFIGURATION_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -45,7 +47,7 @@ pub async fn create(
         speculative: request.data.attributes.speculative,
         source: SourceKind::Cli,
     };
-    let created = configuration_versions::create(&app.store, &may.caller.command(), new).await?;
+    let created = configuration_versions::create(&app.store, &may.caller.command()?, new).await?;
     let resource = resource(&app, &may.caller, &created);
     Ok(respond(StatusCode::CREATED, &Document::of(resource)))
 }
@@ -79,29 +81,10 @@ pub async fn upload(
         failure @ Denied::Store(_) => failure.into(),
         _ => hidden(),
     })?;
-    let bytes = body.size_hint().lower();
-    let mut source = reader(body);
-    let outcome = if bytes > CONFIGURATION_BYTES_MAX {
-        let bytes_max = CONFIGURATION_BYTES_MAX;
-        Err(StoreError::from(ObjectError::TooLarge { bytes_max }).into())
-    } else {
-        take(&app, &may, &mut source).await
-    };
-    if outcome.is_err() {
-        drain(source).await;
+    if body.size_hint().lower() > CONFIGURATION_BYTES_MAX {
+        return Err(reading::too_large(CONFIGURATION_BYTES_MAX).into());
     }
-    outcome
-}
-
-async fn take<R>(
-    app: &App,
-    may: &InConfiguration<RunCreate>,
-    source: &mut R,
-) -> Result<StatusCode, V2Error>
-where
-    R: AsyncRead + Send + Unpin,
-{
-    let (packed, version) = (checked(source).await?, &may.configuration);
+    let (packed, version) = (checked(reader(body)).await?, &may.configuration);
     let new = NewObject {
         organization: version.organization,
         workspace: Some(version.workspace),
@@ -117,7 +100,11 @@ where
 /// The same bytes, once they are seen to begin like a packed configuration.
 async fn checked<R: AsyncRead + Unpin>(mut source: R) -> Result<impl AsyncRead, V2Error> {
     let mut beginning = [0; GZIP_MAGIC.len()];
-    let is_gzip = source.read_exact(&mut beginning).await.is_ok() && beginning == GZIP_MAGIC;
+    let is_gzip = match source.read_exact(&mut beginning).await {
+        Ok(_) => beginning == GZIP_MAGIC,
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => false,
+        Err(error) => return Err(reading::unread(&error).into()),
+    };
     if !is_gzip {
         return Err(V2Error::refused(
             "not a configuration",

@@ -23,15 +23,14 @@ mod workspaces;
 
 pub use configurations::CONFIGURATION_BYTES_MAX;
 pub use error::V2Error;
-pub use logs::Draining;
 
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse as _;
 use axum::routing::{MethodRouter, get, patch, post, put};
+use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::App;
+use crate::reading::BytesMax;
 
 macro_rules! routes {
     ($($method:ident $path:literal => $handler:expr $(; $bytes_max:expr)?),+ $(,)?) => {
@@ -39,7 +38,7 @@ macro_rules! routes {
         pub const ROUTES: &[(&str, &str)] = &[$((method_name(stringify!($method)), $path)),+];
 
         fn handlers() -> impl IntoIterator<Item = (&'static str, MethodRouter<App>)> {
-            [$(($path, $method($handler)$(.layer(DefaultBodyLimit::max($bytes_max)))?)),+]
+            [$(($path, $method($handler)$(.layer(Extension(BytesMax($bytes_max))))?)),+]
         }
     };
 }
@@ -80,6 +79,10 @@ routes! {
     post "/api/v2/runs/{run}/actions/apply" => runs::apply,
     post "/api/v2/runs/{run}/actions/discard" => runs::discard,
     post "/api/v2/runs/{run}/actions/cancel" => runs::cancel,
+    get "/api/v2/runs/{run}/policy-checks" => runs::policy_checks,
+    get "/api/v2/policy-checks/{check}" => runs::read_policy_check,
+    get "/api/v2/policy-checks/{check}/output" => runs::policy_output,
+    post "/api/v2/policy-checks/{check}/actions/override" => runs::override_policy,
     get "/api/v2/plans/{plan}" => runs::read_plan,
     get "/api/v2/plans/{plan}/json-output" => runs::json_output,
     get "/api/v2/applies/{apply}" => runs::read_apply,

@@ -50,7 +50,7 @@ pub async fn create(
         request.data.attributes.name.parse().map_err(|invalid| {
             V2Error::refused("invalid name", format!("The project: {invalid}."))
         })?;
-    let id = projects::create(&app.store, &may.caller.command(), &name).await?;
+    let id = projects::create(&app.store, &may.caller.command()?, &name).await?;
     let project = projects::by_id(&app.store.pool, may.organization.id, id)
         .await?
         .ok_or_else(|| V2Error::not_found("project"))?;

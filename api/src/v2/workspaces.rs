@@ -98,7 +98,7 @@ pub async fn create(
         platform: app.settings.default_platform.as_str().to_owned(),
         approval_seconds: APPROVAL_SECONDS_DEFAULT,
     };
-    let id = workspaces::create(&app.store, &may.caller.command(), &new).await?;
+    let id = workspaces::create(&app.store, &may.caller.command()?, &new).await?;
     let workspace = workspaces::by_id(&app.store.pool, organization.id, id)
         .await?
         .ok_or_else(|| V2Error::not_found("workspace"))?;

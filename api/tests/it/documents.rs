@@ -1,5 +1,8 @@
 //! The OpenAPI document is held against what the server answers: a walk through every operation.
 
+mod names;
+mod policies;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -98,6 +101,7 @@ async fn every_operation_answers_as_the_document_says(pool: PgPool) {
     };
     administration(&mut walk).await;
     settings(&mut walk).await;
+    policies::policies(&mut walk).await;
     sources(&mut walk).await;
     decisions(&mut walk).await;
     ends(&mut walk).await;
@@ -433,7 +437,11 @@ async fn ends(walk: &mut Walk<'_>) {
     if let Holder::Run { run } = held.holder {
         let fence = held.fence;
         walk.world
-            .workspace_command(workspace::Command::ReleaseByRun { run, fence })
+            .workspace_command(workspace::Command::ReleaseByRun {
+                run,
+                fence,
+                left_behind: None,
+            })
             .await;
     }
     let (run, _) = walk.world.run_that_asks().await;

@@ -119,7 +119,12 @@ async fn a_raw_plan_needs_a_proof_a_reason_and_no_query(pool: PgPool) {
             "{query}"
         );
     }
-    for reason in ["", "short", "a reason\u{1b}[2J with a sequence"] {
+    for reason in [
+        "",
+        "             ",
+        "    short    ",
+        "a reason\u{1b}[2J with a sequence",
+    ] {
         let refused = guarded.raw_plan("", reason).await;
         assert_eq!(
             (refused.status.as_u16(), refused.code()),

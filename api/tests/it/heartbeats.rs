@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use stackship_runner_protocol::HEARTBEAT_WAIT_MS_MAX;
+use stackship_api::serving::Draining;
+use stackship_runner_protocol::{HEARTBEAT_WAIT_MS_MAX, LEASE_WAIT_MS_MAX};
+use stackship_store::records::runners;
 use stackship_store::{DbTime, attempts};
+use tokio_util::sync::CancellationToken;
 
 use crate::http::{Answer, Call};
 use crate::world::{World, until};
@@ -91,4 +95,33 @@ async fn a_heartbeat_waits_no_longer_than_it_asked(pool: PgPool) {
         .await
         .unwrap();
     assert_eq!(answer.json["cancel"], Value::Bool(false));
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn who_waits_is_answered_when_the_server_goes_away(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (run, fence) = world.holding_run().await;
+    let (_, leased) = world.lease(run, Some(fence)).await;
+    let stop = CancellationToken::new();
+    let draining = Extension(Draining(stop.clone()));
+    let router = world.router.clone().layer(draining);
+    let path = format!("/runner/v1/attempts/{}/heartbeat", leased.attempt.id);
+    let beat = json!({"tofu_started": false, "wait_ms": HEARTBEAT_WAIT_MS_MAX});
+    let beat = Call::new("POST", path, &leased.lease_token).json(&beat);
+    let going = async {
+        is_waiting(&world, &leased).await;
+        stop.cancel();
+    };
+    let both = async { tokio::join!(beat.send(&router), going) };
+    let (answer, ()) = tokio::time::timeout(AT_ONCE, both)
+        .await
+        .expect("the heartbeat was answered");
+    assert_eq!(answer.json["cancel"], Value::Bool(false));
+
+    let (_, runner) = runners::create(&world.store, "local").await.unwrap();
+    let ask = json!({"region": "local", "platform": "linux_amd64", "release": "1", "isolation": "none",
+        "wait_ms": LEASE_WAIT_MS_MAX});
+    let ask = Call::new("POST", "/runner/v1/leases", runner.expose()).json(&ask);
+    let asked = tokio::time::timeout(AT_ONCE, ask.send(&router)).await;
+    assert_eq!(asked.expect("nothing is handed out").status, 204);
 }

@@ -3,10 +3,16 @@
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use stackship_api::v1::{ANSWER_KEPT_SECONDS, IDEMPOTENCY_KEY};
+use stackship_domain::ids::UserId;
+use stackship_domain::{Role, Sha256Digest};
 use stackship_store::clock;
+use stackship_store::records::grants::{self, Grant, Scope};
+use stackship_store::records::users;
 
 use crate::http::{Answer, Call};
-use crate::world::World;
+use crate::permissions::Fill;
+use crate::permissions::routes::{TABLE, Who};
+use crate::world::{World, new_user, origin, token};
 
 async fn named(world: &World, path: &str, token: &str, key: &str, body: &Value) -> Answer {
     let call = Call::new("POST", path, token).json(body);
@@ -97,6 +103,12 @@ fn creations(world: &World) -> Vec<(String, Value, Value, &'static str)> {
             json!({"name": "one"}),
             json!({"name": "two"}),
             "record.projects",
+        ),
+        (
+            acme.path("policy-sets"),
+            json!({"name": "one"}),
+            json!({"name": "two"}),
+            "record.policy_sets",
         ),
         (
             acme.path("workspaces"),
@@ -252,7 +264,7 @@ async fn an_approval_under_the_key_of_another_is_refused(pool: PgPool) {
     let seen = world.seen_run(run).await;
     let (path, token) = (format!("/v1/runs/{run}/approve"), &world.acme.owner.token);
     let reviewed = json!({"binding_digest": seen["approval"]["binding_digest"]});
-    let other = json!({"binding_digest": stackship_domain::Sha256Digest::of(b"another plan")});
+    let other = json!({"binding_digest": Sha256Digest::of(b"another plan")});
     // The read models may be behind, which is no answer that is kept.
     let first = post(&world, &path, token, "k", &reviewed).await;
     assert!([200, 503].contains(&first), "{first}");
@@ -260,4 +272,141 @@ async fn an_approval_under_the_key_of_another_is_refused(pool: PgPool) {
     assert_eq!(post(&world, &path, token, "k", &reviewed).await, 200);
     let refused = named(&world, &path, token, "k", &other).await;
     assert_eq!(refused.code(), "IDEMPOTENCY_KEY_REUSED");
+}
+
+/// What the same request gets, byte for byte.
+async fn said(world: &World, path: &str, token: &str, key: &str, body: &Value) -> (u16, Vec<u8>) {
+    let answer = named(world, path, token, key, body).await;
+    assert!(answer.headers.get("idempotency-replayed").is_none());
+    (answer.status.as_u16(), answer.bytes.to_vec())
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn who_has_lost_the_right_gets_no_kept_answer(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (acme, scope) = (&world.acme, Scope::Organization);
+    let context = origin(acme.owner.user).within(acme.organization);
+    let as_reader = |user| Grant {
+        scope,
+        user,
+        role: Role::Reader,
+    };
+    let [reader, nobody] = ["only-reads", "has-no-role"].map(new_user);
+    let reader = users::create(&world.store, None, &reader).await.unwrap();
+    let nobody = users::create(&world.store, None, &nobody).await.unwrap();
+    grants::grant(&world.store, &context, as_reader(reader))
+        .await
+        .unwrap();
+    // What a user asks for about themselves needs no right that could be lost.
+    let asked = creations(&world)
+        .into_iter()
+        .filter(|(path, ..)| !path.ends_with("/tokens"));
+    let robot = json!({"login": "robot", "display_name": "Robot"});
+    let robot = named(
+        &world,
+        &acme.path("users"),
+        &acme.owner.token,
+        "robot",
+        &robot,
+    )
+    .await;
+    let for_robot = json!({"description": "d", "user": robot.json["data"]["id"]});
+    let token_for_robot = (acme.path("tokens"), for_robot.clone(), for_robot, "");
+    let asked: Vec<_> = asked.chain([token_for_robot]).collect();
+    for (path, body, ..) in &asked {
+        let first = named(&world, path, &acme.owner.token, "k", body).await;
+        assert_eq!(first.status, 201, "{path}: {}", first.json);
+    }
+    // One of them still is carried out, as far as anybody knows.
+    let busy = "update record.answers set status = null, answer = null \
+        where request in (select request from record.answers limit 1)";
+    sqlx::query(busy).execute(&world.owner).await.unwrap();
+
+    for (other, status) in [(reader, 403), (nobody, 404)] {
+        let owner = acme.owner.user;
+        grants::revoke(&world.store, &context, scope, owner)
+            .await
+            .unwrap();
+        if other == reader {
+            grants::grant(&world.store, &context, as_reader(owner))
+                .await
+                .unwrap();
+        }
+        let other = token(&world.store, acme.organization, other).await;
+        for (path, body, ..) in &asked {
+            let lost = said(&world, path, &acme.owner.token, "k", body).await;
+            assert_eq!(lost.0, status, "{path}");
+            let never_had = said(&world, path, &other, "k", body).await;
+            assert_eq!(lost, never_had, "{path}");
+        }
+    }
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_revoked_token_gets_no_kept_answer(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (path, body) = (world.acme.path("tokens"), json!({"description": "d"}));
+    let first = named(&world, &path, &world.acme.owner.token, "k", &body).await;
+    let fresh = first.json["data"]["token"].as_str().unwrap();
+    assert_eq!(post(&world, &path, fresh, "k", &body).await, 201);
+    let id = first.json["data"]["id"].as_str().unwrap();
+    let revoked = world
+        .send("DELETE", &format!("{path}/{id}"), &json!({}))
+        .await;
+    assert_eq!(revoked.status, 200);
+    assert_eq!(post(&world, &path, fresh, "k", &body).await, 401);
+    assert_eq!(
+        post(&world, &path, &world.acme.owner.token, "k", &body).await,
+        201
+    );
+}
+
+/// Keeps an answer for a request, as if its caller had sent it when it still could.
+async fn keep(world: &World, user: UserId, path: &str, body: &Value) {
+    let name = Sha256Digest::of(format!("{user}\nPOST {path}\nk").as_bytes());
+    let body = Sha256Digest::of(body.to_string().as_bytes());
+    sqlx::query(
+        "insert into record.answers (organization_id, request, body_sha256, status, answer) \
+         values ($1, $2, $3, 200, '{\"data\":\"kept\"}')",
+    )
+    .bind(world.acme.organization.to_string())
+    .bind(name.to_string())
+    .bind(body.as_bytes().as_slice())
+    .execute(&world.owner)
+    .await
+    .unwrap();
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn no_route_gives_a_kept_answer_to_who_may_not_ask(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (fill, reader) = (Fill::new(&world).await, &world.acme.reader);
+    let mut routes = 0;
+    for (method, template, who) in TABLE {
+        let (Who::May(permission, _) | Who::Guarded(permission, _)) = who else {
+            continue;
+        };
+        if *method != "POST" || !template.starts_with("/v1/") || Role::Reader.grants(*permission) {
+            continue;
+        }
+        let (path, body) = (fill.path(template).await, fill.body(template).await);
+        keep(&world, reader.user, &path, &body).await;
+        let ordinary = Call::new("POST", &path, &reader.token).json(&body);
+        let ordinary = ordinary.send(&world.router).await;
+        let repeated = said(&world, &path, &reader.token, "k", &body).await;
+        let expected = (ordinary.status.as_u16(), ordinary.bytes.to_vec());
+        assert_eq!(repeated, expected, "{template}");
+        assert_eq!(repeated.0, 403, "{template}");
+        routes += 1;
+    }
+    assert!(routes > 10, "{routes} routes were tried");
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_kept_answer_is_found_by_who_may_ask(pool: PgPool) {
+    let world = World::new(pool).await;
+    let (path, body) = (world.acme.path("projects"), json!({"name": "one"}));
+    keep(&world, world.acme.owner.user, &path, &body).await;
+    let kept = named(&world, &path, &world.acme.owner.token, "k", &body).await;
+    assert_eq!(kept.json["data"], "kept");
 }

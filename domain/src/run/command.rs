@@ -2,7 +2,7 @@
 
 use super::{
     ApplyReport, Attempt, LossReason, NewRun, PlanFailure, PlanRecord, PolicyResult,
-    RecoveryResolution, StagedState,
+    RecoveryResolution, StagedState, Warning,
 };
 use crate::ids::{AttemptId, RunId};
 use crate::{Actor, Fence, Sha256Digest, Timestamp};
@@ -16,6 +16,8 @@ pub enum Command {
     GrantLock {
         /// The fence of the acquisition.
         fence: Fence,
+        /// What the workspace has to say at this moment.
+        warnings: Vec<Warning>,
     },
     /// A runner leased a plan attempt.
     StartPlan {

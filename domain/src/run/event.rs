@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ApplyReport, Attempt, Doubt, Evidence, Facts, LossReason, PlanFailure, PlanRecord,
-    PolicyResult, Publication, RecoveryResolution, StagedState, TerminalReason,
+    PolicyResult, Publication, RecoveryResolution, StagedState, TerminalReason, Warning,
 };
 use crate::ids::{AttemptId, RunId};
 use crate::{Actor, Fence, Sha256Digest, Timestamp};
@@ -25,6 +25,9 @@ pub enum Event {
     LockGranted {
         /// The fence of this acquisition.
         fence: Fence,
+        /// What whoever decides on the plan must know of the workspace.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<Warning>,
     },
     /// A runner began to plan.
     PlanStarted {
@@ -100,9 +103,14 @@ pub enum Event {
         /// When.
         at: Timestamp,
     },
-    /// Nobody decided in time, or the override under which a plan was approved ran out first.
+    /// Nobody decided in time.
     ApprovalExpired {
         /// When the time ran out.
+        at: Timestamp,
+    },
+    /// The override that let the plan through ran out before the plan was applied.
+    PolicyOverrideExpired {
+        /// When that was found.
         at: Timestamp,
     },
     /// A runner began to apply.
@@ -208,6 +216,7 @@ impl Event {
             Self::RunApproved { .. } => "run_approved",
             Self::RunDiscarded { .. } => "run_discarded",
             Self::ApprovalExpired { .. } => "approval_expired",
+            Self::PolicyOverrideExpired { .. } => "policy_override_expired",
             Self::ApplyStarted { .. } => "apply_started",
             Self::ApplyHandedBack { .. } => "apply_handed_back",
             Self::ApplySucceeded { .. } => "apply_succeeded",
@@ -230,6 +239,7 @@ impl Event {
             Self::PlanCredentialsMissing { .. } => Some(TerminalReason::PlanCredentialsRequired),
             Self::RunDiscarded { .. } => Some(TerminalReason::DiscardedByPerson),
             Self::ApprovalExpired { .. } => Some(TerminalReason::ApprovalExpired),
+            Self::PolicyOverrideExpired { .. } => Some(TerminalReason::PolicyOverrideExpired),
             Self::ApplySucceeded { .. } => Some(TerminalReason::Applied),
             Self::ApplyFailed { reason, .. } | Self::RunFailed { reason, .. } => Some(*reason),
             Self::RecoveryResolved { resolution, .. } => Some(match resolution {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::PolicyPins;
 use super::status::closed_set;
 use crate::ids::{ConfigurationVersionId, InputSnapshotId, OrganizationId, ProjectId, WorkspaceId};
 use crate::{Actor, Fence, Sha256Digest, Timestamp, TofuVersion};
@@ -72,6 +73,9 @@ pub struct Pins {
     pub region: String,
     /// Operating system and architecture, as OpenTofu names them: `linux_amd64`.
     pub platform: String,
+    /// The policies that it is judged by. A run that was created before there were any has none.
+    #[serde(default)]
+    pub policies: PolicyPins,
 }
 
 /// What a creator asks for. `auto_apply` and `destroy` are here to be refused (S-RUN-3, S-RUN-6):

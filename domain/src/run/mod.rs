@@ -9,25 +9,29 @@ mod event;
 mod evidence;
 mod evolve;
 mod facts;
+mod policy_pins;
 mod record;
 mod refusal;
 #[doc(hidden)]
 pub mod samples;
 mod standing;
 mod status;
+mod warning;
 
 pub use command::Command;
 pub use event::Event;
 pub use evidence::{Evidence, EvidencePart, Predecessor};
 pub use facts::{Facts, Hold, NewRun, Pins, RunKind, Source, SourceKind};
+pub use policy_pins::{PinnedPolicySet, PolicyPins, WrongPolicyDigest, policy_set_digest};
 pub use record::{
-    ApplyReport, Approval, Attempt, Counts, Doubt, DoubtReason, LossReason, Phase, PlanChanges,
-    PlanFailure, PlanRecord, PolicyOutcome, PolicyResult, Publication, RecoveryResolution,
-    StagedState,
+    ApplyReport, Approval, Attempt, Counts, DenyingPolicies, Doubt, DoubtReason, LossReason, Phase,
+    PlanChanges, PlanFailure, PlanRecord, PolicyErrorCode, PolicyOutcome, PolicyResult,
+    Publication, RecoveryResolution, StagedState,
 };
 pub use refusal::Refusal;
 pub use standing::{Ending, Standing};
 pub use status::{Status, TerminalReason};
+pub use warning::Warning;
 
 /// The most attempts a plan gets when its runners are lost; an apply gets one.
 pub const PLAN_ATTEMPTS_MAX: u32 = 3;

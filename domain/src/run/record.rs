@@ -72,6 +72,10 @@ pub struct PlanRecord {
     pub plan_diff: Sha256Digest,
     /// SHA-256 of the plan as policies see it; there exactly when `policy_input_object` is.
     pub policy_input: Option<Sha256Digest>,
+    /// How many resources and outputs policies see nothing of, because redaction was not certain.
+    /// Nothing that a policy says about such a plan is a pass.
+    #[serde(default)]
+    pub policy_input_doubts: u64,
     /// SHA-256 of the dependency bundle.
     pub dependencies: Sha256Digest,
     /// The state it was planned against.
@@ -121,6 +125,37 @@ closed_set! {
     }
 }
 
+closed_set! {
+    /// Why policies could not be evaluated. Each is non-passing and none can be overridden.
+    PolicyErrorCode {
+        /// It took longer than allowed.
+        PolicyTimeout = "policy_timeout",
+        /// The limited process did not end by itself: out of memory, out of stack, out of processor
+        /// time.
+        PolicyCrashed = "policy_crashed",
+        /// A policy is wrong, or what came back is not a result.
+        PolicyError = "policy_error",
+        /// There is no plan that policies can be asked about: what they would see of it is missing,
+        /// is not what was recorded, or has parts that are withheld for want of certainty.
+        PolicyInput = "policy_input_unusable",
+        /// A pinned bundle is gone, or is not what was pinned.
+        PolicyBundle = "policy_bundle_unreadable",
+        /// The limited process could not be started, again and again.
+        PolicyUnavailable = "policy_unavailable",
+    }
+}
+
+/// How many policies denied a plan, by how much their denial weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DenyingPolicies {
+    /// Only recorded.
+    pub advisory: u32,
+    /// May be overridden.
+    pub soft_mandatory: u32,
+    /// May not.
+    pub hard_mandatory: u32,
+}
+
 /// A recorded policy evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyResult {
@@ -132,8 +167,23 @@ pub struct PolicyResult {
     pub bundle: Sha256Digest,
     /// Which engine evaluated it.
     pub engine: String,
+    /// The engine's features, which decide what builtins a policy has.
+    #[serde(default)]
+    pub features: Vec<String>,
     /// How many policies were evaluated.
     pub policies: u32,
+    /// How many of them denied.
+    #[serde(default)]
+    pub denying: DenyingPolicies,
+    /// How many denials they gave, those that are not kept included.
+    #[serde(default)]
+    pub denials: u64,
+    /// How many warnings they gave, those that are not kept included.
+    #[serde(default)]
+    pub warnings: u64,
+    /// Why they could not be evaluated; only with the outcome `error`.
+    #[serde(default)]
+    pub error_code: Option<PolicyErrorCode>,
     /// The stored result document.
     pub object: ObjectId,
 }

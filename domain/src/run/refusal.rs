@@ -65,6 +65,9 @@ pub enum Refusal {
         /// Who.
         by: Actor,
     },
+    /// A result about policies that are not the ones the run has pinned.
+    #[error("the policy result is about other policies than the run has pinned")]
+    OtherPolicies,
     /// The result that was to be overridden is not the current one.
     #[error("the policy result that was reviewed is not the current one; read the run again")]
     StalePolicyResult,

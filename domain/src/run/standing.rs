@@ -201,6 +201,31 @@ impl Standing {
         }
     }
 
+    /// Until when the policy override holds that this run waits under; `None` where it needed none,
+    /// and once its apply has begun.
+    pub const fn override_expires_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::AwaitingApproval {
+                override_expires_at,
+                ..
+            }
+            | Self::Approved {
+                override_expires_at,
+                ..
+            } => *override_expires_at,
+            Self::Queued { .. }
+            | Self::Planning { .. }
+            | Self::PlanCanceling { .. }
+            | Self::Planned { .. }
+            | Self::PolicyChecking { .. }
+            | Self::OverrideRequired { .. }
+            | Self::Applying { .. }
+            | Self::ApplyCanceling { .. }
+            | Self::RecoveryRequired { .. }
+            | Self::Ended(_) => None,
+        }
+    }
+
     /// The status in the closed set.
     pub const fn status(&self) -> Status {
         match self {

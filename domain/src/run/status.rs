@@ -60,7 +60,7 @@ closed_set! {
         Failed = "failed",
         /// A person turned the plan down.
         Discarded = "discarded",
-        /// Nobody decided in time.
+        /// Nobody decided in time, or a policy override ran out.
         Expired = "expired",
         /// Canceled before anything was applied.
         Canceled = "canceled",
@@ -129,6 +129,8 @@ closed_set! {
         DiscardedByPerson = "discarded_by_person",
         /// The time to decide ran out.
         ApprovalExpired = "approval_expired",
+        /// The override that let the plan through ran out before the plan was applied.
+        PolicyOverrideExpired = "policy_override_expired",
         /// A person canceled the run.
         CanceledByPerson = "canceled_by_person",
         /// A newer run of the same source took its place.
@@ -160,6 +162,7 @@ impl TerminalReason {
             | Self::ApplyFailed
             | Self::DiscardedByPerson
             | Self::ApprovalExpired
+            | Self::PolicyOverrideExpired
             | Self::CanceledByPerson
             | Self::Superseded
             | Self::PlanCredentialsRequired
@@ -189,6 +192,9 @@ impl TerminalReason {
             }
             Self::DiscardedByPerson => "The plan was discarded.",
             Self::ApprovalExpired => "Nobody decided on the plan in time.",
+            Self::PolicyOverrideExpired => {
+                "The policy override ran out before the plan was applied."
+            }
             Self::CanceledByPerson => "The run was canceled.",
             Self::Superseded => "A newer run took this run's place.",
             Self::PlanCredentialsRequired => {

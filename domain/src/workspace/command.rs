@@ -29,6 +29,8 @@ pub enum Command {
         run: RunId,
         /// The fence it held the lock under.
         fence: Fence,
+        /// The state that its failed apply left.
+        left_behind: Option<StateHead>,
     },
     /// A person takes the lock.
     LockByPerson {

@@ -17,7 +17,11 @@ impl Workspace {
             Command::Enqueue { run } => self.enqueue(run),
             Command::Dequeue { run } => Ok(self.dequeue(run)),
             Command::AcquireForRun { run } => self.acquire_for_run(run),
-            Command::ReleaseByRun { run, fence } => Ok(self.release_by_run(run, fence)),
+            Command::ReleaseByRun {
+                run,
+                fence,
+                left_behind,
+            } => Ok(self.release_by_run(run, fence, left_behind)),
             Command::LockByPerson { by, reason } => self.lock_by_person(by, reason),
             Command::UnlockByPerson { by } => self.unlock_by_person(by),
             Command::ForceUnlock { by, reason } => self.force_unlock(by, reason),
@@ -76,9 +80,14 @@ impl Workspace {
     }
 
     /// Given back before, or never held: releasing again is harmless.
-    fn release_by_run(&self, run: RunId, fence: Fence) -> Vec<Event> {
+    fn release_by_run(
+        &self,
+        run: RunId,
+        fence: Fence,
+        left_behind: Option<StateHead>,
+    ) -> Vec<Event> {
         self.held_by_run(run, fence)
-            .map(|lock| released(lock, UnlockCause::RunEnded))
+            .map(|lock| released(lock, UnlockCause::RunEnded, left_behind))
             .into_iter()
             .collect()
     }
@@ -97,7 +106,7 @@ impl Workspace {
         match &self.lock {
             None => Err(Refusal::NotLocked),
             Some(lock) if lock.holder == (Holder::User { user: by }) => {
-                Ok(vec![released(lock, UnlockCause::ByHolder)])
+                Ok(vec![released(lock, UnlockCause::ByHolder, None)])
             }
             Some(lock) => Err(Refusal::NotYours {
                 holder: lock.holder,
@@ -113,7 +122,11 @@ impl Workspace {
                 ..
             }) => Err(Refusal::HeldByRun { run: *run }),
             Some(_) if reason.trim().is_empty() => Err(Refusal::ReasonMissing),
-            Some(lock) => Ok(vec![released(lock, UnlockCause::Forced { by, reason })]),
+            Some(lock) => Ok(vec![released(
+                lock,
+                UnlockCause::Forced { by, reason },
+                None,
+            )]),
         }
     }
 
@@ -168,10 +181,11 @@ impl Workspace {
     }
 }
 
-fn released(lock: &Lock, cause: UnlockCause) -> Event {
+fn released(lock: &Lock, cause: UnlockCause, left_behind: Option<StateHead>) -> Event {
     Event::LockReleased {
         holder: lock.holder,
         fence: lock.fence,
         cause,
+        left_behind,
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::LEFT_BEHIND_MAX;
 use crate::ids::{RunId, StateVersionId, UserId};
 use crate::run::StagedState;
 use crate::{Fence, Sha256Digest};
@@ -43,6 +44,31 @@ impl From<&StagedState> for StateHead {
             lineage: staged.lineage.clone(),
             digest: staged.digest,
         }
+    }
+}
+
+/// A state that a failed apply left and that is not the workspace's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBehind {
+    /// Whose apply failed.
+    pub run: RunId,
+    /// What it left.
+    pub state: StateHead,
+}
+
+impl LeftBehind {
+    /// Takes note of what a lock's holder left; the oldest note goes when there are too many.
+    pub fn remember(notes: &mut Vec<Self>, holder: Holder, state: Option<&StateHead>) {
+        let (Holder::Run { run }, Some(state)) = (holder, state) else {
+            return;
+        };
+        if notes.len() == LEFT_BEHIND_MAX {
+            notes.remove(0);
+        }
+        notes.push(Self {
+            run,
+            state: state.clone(),
+        });
     }
 }
 
@@ -94,6 +120,9 @@ pub enum Event {
         fence: Fence,
         /// Why.
         cause: UnlockCause,
+        /// The state that the holder's failed apply left, which nobody has adopted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left_behind: Option<StateHead>,
     },
     /// A run's successor state became the workspace's state.
     StatePublished {

@@ -11,7 +11,7 @@ mod refusal;
 pub mod samples;
 
 pub use command::Command;
-pub use event::{Event, Holder, StateHead, UnlockCause};
+pub use event::{Event, Holder, LeftBehind, StateHead, UnlockCause};
 pub use refusal::Refusal;
 
 use crate::Fence;
@@ -19,6 +19,8 @@ use crate::ids::RunId;
 
 /// The most runs that may wait for one workspace.
 pub const QUEUE_LENGTH_MAX: usize = 1_000;
+/// The most states left behind that a workspace remembers; the newest ones.
+pub const LEFT_BEHIND_MAX: usize = 20;
 
 /// A held lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,9 @@ pub struct Workspace {
     pub queue: Vec<RunId>,
     /// The published state.
     pub head: Option<StateHead>,
+    /// What failed applies left since a state was last published, oldest first: resources that a new
+    /// plan does not know of.
+    pub left_behind: Vec<LeftBehind>,
 }
 
 impl Default for Workspace {
@@ -49,6 +54,7 @@ impl Default for Workspace {
             fence: Fence::NEVER,
             queue: Vec::new(),
             head: None,
+            left_behind: Vec::new(),
         }
     }
 }
@@ -69,8 +75,18 @@ impl Workspace {
                 });
                 self.fence = *fence;
             }
-            Event::LockReleased { .. } => self.lock = None,
-            Event::StatePublished { state, .. } => self.head = Some(state.clone()),
+            Event::LockReleased {
+                holder,
+                left_behind,
+                ..
+            } => {
+                self.lock = None;
+                LeftBehind::remember(&mut self.left_behind, *holder, left_behind.as_ref());
+            }
+            Event::StatePublished { state, .. } => {
+                self.head = Some(state.clone());
+                self.left_behind.clear();
+            }
         }
     }
 

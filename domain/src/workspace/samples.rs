@@ -1,6 +1,6 @@
 //! One valid value of everything, for tests here and in other rooms. Hidden from the documentation.
 
-use super::{Command, Event, Holder, Lock, StateHead, UnlockCause, Workspace};
+use super::{Command, Event, Holder, LeftBehind, Lock, StateHead, UnlockCause, Workspace};
 use crate::ids::{RunId, StateVersionId, UserId};
 use crate::run::Predecessor;
 use crate::run::samples::id;
@@ -59,6 +59,7 @@ fn workspace(holder: Option<Holder>, queue: Vec<RunId>) -> Workspace {
         fence: fence(),
         queue,
         head: Some(head(3)),
+        left_behind: Vec::new(),
     }
 }
 
@@ -93,6 +94,10 @@ pub fn one_workspace_of_each() -> Vec<(&'static str, Workspace)> {
             ),
         ),
         (
+            "held by the run after a failed apply",
+            after_a_failed_apply(),
+        ),
+        (
             "free, the queue is full",
             workspace(
                 None,
@@ -104,21 +109,40 @@ pub fn one_workspace_of_each() -> Vec<(&'static str, Workspace)> {
     ]
 }
 
+/// A workspace in which the later run's apply failed half-way before the run got the lock.
+fn after_a_failed_apply() -> Workspace {
+    Workspace {
+        left_behind: vec![LeftBehind {
+            run: later_run(),
+            state: head(4),
+        }],
+        ..workspace(Some(Holder::Run { run: run() }), vec![])
+    }
+}
+
 /// Every command, each with a name for the reviewed table.
 pub fn one_command_of_each() -> Vec<(&'static str, Command)> {
     [of_the_queue(), of_people(), of_the_state()].concat()
 }
 
 fn of_the_queue() -> Vec<(&'static str, Command)> {
-    let release = |fence: Fence| Command::ReleaseByRun { run: run(), fence };
+    let release = |fence: Fence, left_behind: Option<StateHead>| Command::ReleaseByRun {
+        run: run(),
+        fence,
+        left_behind,
+    };
     vec![
         ("enqueue", Command::Enqueue { run: run() }),
         ("dequeue", Command::Dequeue { run: run() }),
         ("acquire for run", Command::AcquireForRun { run: run() }),
-        ("release by run", release(fence())),
+        ("release by run", release(fence(), None)),
+        (
+            "release by run, a state left",
+            release(fence(), Some(head(4))),
+        ),
         (
             "release by run, stale fence",
-            release(Fence::from_stored(4)),
+            release(Fence::from_stored(4), Some(head(4))),
         ),
     ]
 }
@@ -200,6 +224,7 @@ pub fn one_event_of_each() -> Vec<Event> {
                 by: other_person(),
                 reason: "They left.".to_owned(),
             },
+            left_behind: None,
         },
         Event::StatePublished {
             run: run(),
@@ -207,4 +232,17 @@ pub fn one_event_of_each() -> Vec<Event> {
             state: head(4),
         },
     ]
+}
+
+/// Events with the parts that only some of them have, each with a name for its golden file.
+pub fn events_with_more() -> Vec<(&'static str, Event)> {
+    vec![(
+        "lock_released_state_left_behind",
+        Event::LockReleased {
+            holder: Holder::Run { run: run() },
+            fence: fence(),
+            cause: UnlockCause::RunEnded,
+            left_behind: Some(head(4)),
+        },
+    )]
 }

@@ -20,6 +20,75 @@ fn every_event_of_a_workspace_is_written_as_it_always_was() {
     check("workspace", &events, workspace::Event::name);
 }
 
+/// A part that came later is absent from what was written before it, and reads as nothing there.
+#[test]
+fn what_only_some_events_have_is_written_beside_what_all_have() {
+    check_more(
+        "run",
+        &run::samples::events_with_more(),
+        |event| matches!(event, run::Event::LockGranted { warnings, .. } if warnings.is_empty()),
+    );
+    check_more(
+        "workspace",
+        &workspace::samples::events_with_more(),
+        |event| {
+            matches!(
+                event,
+                workspace::Event::LockReleased {
+                    left_behind: None,
+                    ..
+                }
+            )
+        },
+    );
+}
+
+/// Each sample equals its golden file, and the event of its kind from before reads without the part.
+fn check_more<E>(room: &str, events: &[(&'static str, E)], has_nothing_more: fn(&E) -> bool)
+where
+    E: Serialize + DeserializeOwned + PartialEq + Debug,
+{
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let more = golden.join("with_more").join(room);
+    for (name, event) in events {
+        assert_eq!(
+            changed(&more, event, name),
+            None,
+            "{name} is written otherwise"
+        );
+        let tag = serde_json::to_value(event).unwrap()["type"].clone();
+        let plain = golden
+            .join(room)
+            .join(format!("{}.json", tag.as_str().unwrap()));
+        let plain: E = serde_json::from_str(&std::fs::read_to_string(plain).unwrap()).unwrap();
+        assert!(has_nothing_more(&plain), "{plain:?}");
+        assert!(!has_nothing_more(event), "{event:?}");
+    }
+}
+
+/// What was written before runs had policies is read as what it was: judged by none.
+#[test]
+fn events_from_before_there_were_policies_are_still_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/before_policies");
+    let read = |name: &str| -> run::Event {
+        let golden = std::fs::read_to_string(folder.join(name)).unwrap();
+        serde_json::from_str(&golden).unwrap()
+    };
+    let queued = run::Event::RunQueued {
+        facts: run::samples::facts(),
+        auto_apply: false,
+    };
+    assert_eq!(read("run_queued.json"), queued);
+    let recorded = run::Event::PlanRecorded {
+        plan: run::samples::plan(),
+    };
+    assert_eq!(read("plan_recorded.json"), recorded);
+    let run::Event::PolicyEvaluated { result, .. } = read("policy_evaluated.json") else {
+        panic!("another event")
+    };
+    assert_eq!((result.denials, result.error_code), (0, None));
+}
+
 /// Each sample equals its golden file in both directions, and no file is left over.
 fn check<E>(room: &str, events: &[E], name: fn(&E) -> &'static str)
 where

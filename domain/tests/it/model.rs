@@ -103,6 +103,11 @@ fn a_lock_given_away_in_doubt_is_found_out() {
 }
 
 #[test]
+fn a_state_left_behind_that_nobody_tells_of_is_found_out() {
+    finds_out::<broken::LeftUnsaid>(TWO_APPLIES, promises::LEFT_IS_KNOWN);
+}
+
+#[test]
 fn a_lease_lost_after_its_report_is_found_out() {
     finds_out::<broken::LostAfterReport>(TWO_APPLIES, promises::END_TELLS_THE_STATE);
 }

@@ -60,6 +60,7 @@ fn commands() -> Vec<run::Command> {
         binding: overridden.binding(),
         at: at(60),
     });
+    commands.push(run::Command::Expire { at: at(4000) });
     for binding in [run::samples::evidence().binding(), overridden.binding()] {
         commands.extend([1, 2].map(|number| start_apply(number, binding)));
     }
@@ -169,6 +170,35 @@ proptest! {
     }
 
     #[test]
+    fn a_run_is_judged_by_what_it_pinned_and_goes_on_only_where_that_lets_it(steps in steps()) {
+        let mut judged: Option<PolicyOutcome> = None;
+        let mut overridden_until = None;
+        for (before, event) in history(&commands(), &steps).log {
+            match event {
+                Event::PolicyEvaluated { result, .. } => {
+                    let pinned = before.facts().map(|facts| facts.pins.policies.digest());
+                    prop_assert_eq!(Some(result.bundle), pinned);
+                    prop_assert_eq!(judged, None, "a plan is judged once");
+                    judged = Some(result.outcome);
+                }
+                Event::PolicyOverridden { expires_at, by, .. } => {
+                    prop_assert_eq!(judged, Some(PolicyOutcome::SoftFailed));
+                    prop_assert!(by.is_person());
+                    overridden_until = Some(expires_at);
+                }
+                Event::PolicyOverrideExpired { at } => {
+                    prop_assert!(overridden_until.is_some_and(|until| at >= until));
+                }
+                Event::ApprovalRequested { .. } | Event::ApplyStarted { .. } => {
+                    let passed = judged == Some(PolicyOutcome::Pass);
+                    prop_assert!(passed || overridden_until.is_some(), "{judged:?}");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
     fn a_speculative_run_never_takes_a_lock_and_never_applies(steps in steps()) {
         for (before, event) in history(&commands(), &steps).log {
             let speculative = before.facts().is_some_and(|facts| facts.kind == RunKind::Speculative);
@@ -240,9 +270,12 @@ proptest! {
 /// The sample commands know one fence; a release under it would never fit a history.
 fn under_current_fence(command: &workspace::Command, now: &Workspace) -> workspace::Command {
     match command {
-        workspace::Command::ReleaseByRun { run, .. } => workspace::Command::ReleaseByRun {
+        workspace::Command::ReleaseByRun {
+            run, left_behind, ..
+        } => workspace::Command::ReleaseByRun {
             run: *run,
             fence: now.fence,
+            left_behind: left_behind.clone(),
         },
         other => other.clone(),
     }

@@ -44,6 +44,7 @@ impl Given {
     pub fn locked() -> Self {
         Self::created().and(Command::GrantLock {
             fence: samples::fence(),
+            warnings: Vec::new(),
         })
     }
 

@@ -98,8 +98,12 @@ fn describe(workspace: &Workspace) -> String {
     };
     let serial = workspace.head.as_ref().map_or(0, |head| head.serial);
     let waiting = workspace.queue.len();
+    let left = match workspace.left_behind.len() {
+        0 => String::new(),
+        some => format!(", {some} left behind"),
+    };
     format!(
-        "{holder}, fence {}, {waiting} waiting, serial {serial}",
+        "{holder}, fence {}, {waiting} waiting, serial {serial}{left}",
         workspace.fence
     )
 }

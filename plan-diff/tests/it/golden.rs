@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use stackship_plan_diff::{Inspection, Limits, inspect};
+use stackship_plan_diff::{Inspection, Limits, inspect, outline};
 
 use crate::support::tofu::Directory;
 use crate::support::{NOTHING, contains, parsed};
@@ -26,6 +26,8 @@ fn golden(name: &str) -> (Vec<u8>, Inspection) {
     let policy_input = inspection.policy_input.as_deref().unwrap();
     insta::assert_snapshot!(name, readable(&inspection.diff));
     insta::assert_snapshot!(format!("{name}.policy"), readable(policy_input));
+    let outline = outline(&inspection.diff).unwrap();
+    insta::assert_snapshot!(format!("{name}.outline"), outline);
     for secret in [
         MARKER,
         NUMBER,
@@ -36,6 +38,7 @@ fn golden(name: &str) -> (Vec<u8>, Inspection) {
     ] {
         assert!(!contains(&inspection.diff, secret), "{secret} is shown");
         assert!(!contains(policy_input, secret), "{secret} reaches policies");
+        assert!(!outline.contains(secret), "{secret} is in the outline");
     }
     assert_eq!(inspection.summary.doubtful, 0, "the masks of OpenTofu fit");
     (json, inspection)

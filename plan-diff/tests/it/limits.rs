@@ -1,7 +1,9 @@
 //! How much a plan-diff holds, and what goes first when it would be more.
 
 use serde_json::{Value, json};
-use stackship_plan_diff::{DIFF_BYTES_MAX, Limits, RESOURCES_MAX, inspect};
+use stackship_plan_diff::{
+    DIFF_BYTES_MAX, Limits, OUTLINE_BYTES_MAX, RESOURCES_MAX, inspect, outline,
+};
 
 use crate::support::{NOTHING, contains, inspected, parsed, plan, resource};
 
@@ -196,4 +198,22 @@ fn with_more_secrets_than_can_be_looked_for_nothing_is_shown() {
     for resource in listed(&parsed(&inspection.diff)) {
         assert_eq!(resource["detail"]["reason"], "secrets_incomplete");
     }
+}
+
+#[test]
+fn an_outline_lists_what_destroys_first_and_says_how_much_it_leaves_out() {
+    let mut changes: Vec<_> = (0..=RESOURCES_MAX)
+        .map(|n| changed(&format!("r{n}"), "new"))
+        .collect();
+    let gone = json!({ "actions": ["delete"], "before": { "a": "old" }, "after": null });
+    changes.insert(3_000, resource("gone", &gone));
+    let text = outline(&inspected(&plan(&changes)).diff).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "    - test_thing.gone: destroy");
+    assert_eq!(lines[1], "    ~ test_thing.r0: update");
+    let (sum, rest) = (lines[lines.len() - 1], lines[lines.len() - 2]);
+    assert_eq!(sum, "Plan: 0 to add, 5001 to change, 1 to destroy.");
+    let listed = lines.len() - 2;
+    assert_eq!(rest, format!("  … and {} more", 5_002 - listed));
+    assert!(text.len() <= OUTLINE_BYTES_MAX + rest.len() + sum.len() + 2);
 }

@@ -80,15 +80,15 @@ impl BundleError {
     /// A stable code for the API.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Archive { .. } => "policy_bundle_archive_invalid",
-            Self::TooLarge { .. } => "policy_bundle_too_large",
-            Self::TooManyFiles { .. } => "policy_bundle_too_many_files",
-            Self::File { .. } => "policy_bundle_file_invalid",
-            Self::Manifest { .. } => "policy_bundle_manifest_invalid",
-            Self::Stored { .. } => "policy_bundle_stored_invalid",
-            Self::Policy { .. } => "policy_bundle_policy_invalid",
-            Self::TooCostly { .. } => "policy_bundle_too_costly",
-            Self::NotStarted(_) => "policy_evaluator_unavailable",
+            Self::Archive { .. } => "POLICY_BUNDLE_ARCHIVE_INVALID",
+            Self::TooLarge { .. } => "POLICY_BUNDLE_TOO_LARGE",
+            Self::TooManyFiles { .. } => "POLICY_BUNDLE_TOO_MANY_FILES",
+            Self::File { .. } => "POLICY_BUNDLE_FILE_INVALID",
+            Self::Manifest { .. } => "POLICY_BUNDLE_MANIFEST_INVALID",
+            Self::Stored { .. } => "POLICY_BUNDLE_STORED_INVALID",
+            Self::Policy { .. } => "POLICY_BUNDLE_POLICY_INVALID",
+            Self::TooCostly { .. } => "POLICY_BUNDLE_TOO_COSTLY",
+            Self::NotStarted(_) => "POLICY_EVALUATOR_UNAVAILABLE",
         }
     }
 

@@ -81,6 +81,12 @@ impl Bundle {
         self.files.get(path).map(String::as_str)
     }
 
+    /// Every file but the manifest, by path, with its text.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let texts = self.files.iter();
+        texts.map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
     /// The data that the bundle's policies share, as JSON.
     pub fn data(&self) -> Option<&str> {
         self.file(DATA_PATH)

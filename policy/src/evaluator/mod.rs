@@ -15,16 +15,18 @@ use crate::wire::{REQUEST_BYTES_MAX, Reply, Request, Source, Task};
 use crate::{Bundle, BundleError, Context, ErrorCode, Evaluation};
 
 pub use process::NotStarted;
-pub use set::{AttachedBundle, BUNDLES_ATTACHED_MAX, POLICIES_ATTACHED_MAX, set_digest};
+pub use set::AttachedBundle;
 
 use judge::{Failed, claim};
 use process::Ended;
 use set::Set;
 
-/// The largest policy input. The engine needs some six times as much memory as the input has bytes.
-pub const POLICY_INPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Most limited processes at once; each may use a gibibyte and a processor.
 pub const EVALUATIONS_AT_ONCE_MAX: usize = 2;
+/// Most uploads that are checked at once: a place stays free for the runs.
+pub const CHECKS_AT_ONCE_MAX: usize = 1;
+/// Most uploads that wait for their check.
+pub const CHECKS_WAITING_MAX: usize = 16;
 /// How long the policies of one run may take together.
 const EVALUATION_MAX: Duration = Duration::from_secs(5);
 /// How long the limited process may live.
@@ -59,6 +61,23 @@ pub struct Evaluator {
     program: Arc<PathBuf>,
     limits: Limits,
     places: Arc<Semaphore>,
+    checks: Arc<Checks>,
+}
+
+/// Uploads wait in a line of their own, which has an end.
+#[derive(Debug)]
+struct Checks {
+    line: Semaphore,
+    at_work: Semaphore,
+}
+
+impl Checks {
+    fn new() -> Self {
+        Self {
+            line: Semaphore::new(CHECKS_WAITING_MAX + CHECKS_AT_ONCE_MAX),
+            at_work: Semaphore::new(CHECKS_AT_ONCE_MAX),
+        }
+    }
 }
 
 impl Evaluator {
@@ -74,12 +93,20 @@ impl Evaluator {
             program: Arc::new(program),
             limits,
             places: Arc::new(Semaphore::new(EVALUATIONS_AT_ONCE_MAX)),
+            checks: Arc::new(Checks::new()),
         }
     }
 
     /// Whether every policy of a bundle, disabled ones included, loads and can be evaluated on an
     /// empty plan within the limits.
     pub async fn validate(&self, bundle: &Bundle) -> Result<(), BundleError> {
+        let _in_line = self
+            .checks
+            .line
+            .try_acquire()
+            .map_err(|_| NotStarted::busy())?;
+        let at_work = self.checks.at_work.acquire().await;
+        let _at_work = at_work.map_err(|_| NotStarted::closed())?;
         let policies = &bundle.manifest().policies;
         let source = |policy| Source::of(0, bundle, policy);
         let request = self.request(
@@ -100,7 +127,11 @@ impl Evaluator {
                 file,
                 detail: failed.detail,
             },
-            ErrorCode::PolicyTimeout | ErrorCode::PolicyCrashed => BundleError::TooCostly {
+            ErrorCode::PolicyTimeout
+            | ErrorCode::PolicyCrashed
+            | ErrorCode::PolicyInput
+            | ErrorCode::PolicyBundle
+            | ErrorCode::PolicyUnavailable => BundleError::TooCostly {
                 file,
                 detail: failed.detail,
             },

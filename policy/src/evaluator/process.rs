@@ -23,6 +23,10 @@ impl NotStarted {
     pub(super) fn closed() -> Self {
         Self("the evaluator is shutting down".to_owned())
     }
+
+    pub(super) fn busy() -> Self {
+        Self("too many bundles wait to be checked".to_owned())
+    }
 }
 
 impl From<io::Error> for NotStarted {

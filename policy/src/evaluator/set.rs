@@ -3,25 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use stackship_domain::run::PolicyOutcome;
-use stackship_domain::{Sha256Digest, canonical};
+use stackship_domain::Sha256Digest;
+use stackship_domain::policy_bounds::{BUNDLES_ATTACHED_MAX, POLICIES_ATTACHED_MAX};
 
-use super::POLICY_INPUT_BYTES_MAX;
 use super::judge::Failed;
 use crate::bundle::Policy;
 use crate::evaluation::outcome;
-use crate::finding::{FINDINGS_MAX, Finding, MESSAGE_CHARS_MAX, NO_POLICY};
-use crate::text::plain;
+use crate::finding::{FINDINGS_MAX, Finding};
 use crate::wire::{Counts, Member, Rule, Source};
 use crate::{
-    Bundle, Context, ENGINE, Evaluation, FEATURES, Level, PolicyEntry, RESULT_BYTES_MAX,
-    RESULT_SCHEMA,
+    Bundle, Context, Evaluation, Level, POLICY_INPUT_BYTES_MAX, PolicyEntry, RESULT_BYTES_MAX,
 };
-
-/// The most bundles of one run.
-pub const BUNDLES_ATTACHED_MAX: usize = 32;
-/// The most policies of one run, disabled ones included.
-pub const POLICIES_ATTACHED_MAX: usize = 1_000;
 
 /// A bundle that applies to a run.
 #[derive(Debug, Clone)]
@@ -30,16 +22,6 @@ pub struct AttachedBundle {
     pub pinned: Sha256Digest,
     /// The bundle as it was read back. If its digest is not the pinned one, nothing is evaluated.
     pub bundle: Bundle,
-}
-
-/// The digest of a set of bundles, whatever their order; the empty set has one too.
-pub fn set_digest(bundles: &[Sha256Digest]) -> Sha256Digest {
-    let mut sorted = bundles.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let list = serde_json::json!({ "schema": "stackship.policy-set/v1", "bundles": sorted });
-    let bytes = canonical::to_bytes(&list).expect("the list has only texts");
-    Sha256Digest::of(&bytes)
 }
 
 /// The distinct bundles by digest, and their enabled policies, the weightiest first.
@@ -87,7 +69,7 @@ impl<'a> Set<'a> {
                 "the policy input is too large",
             ),
             (
-                Sha256Digest::of(input) == context.policy_input,
+                Some(Sha256Digest::of(input)) == context.policy_input,
                 "the policy input is not the one that was recorded",
             ),
             (
@@ -166,51 +148,21 @@ impl<'a> Set<'a> {
 
     /// The result that is no result: one finding, which nothing can override.
     pub(super) fn failed(&self, context: Context, failed: &Failed) -> Evaluation {
-        let policy = failed.policy.and_then(|position| self.order.get(position));
-        let message = plain(&failed.detail, MESSAGE_CHARS_MAX);
-        let title = "The policies could not be evaluated";
-        let finding = Finding {
-            policy_id: policy
-                .map_or(NO_POLICY, |(_, policy)| &policy.id)
-                .to_owned(),
-            rule_id: failed.code.as_str().to_owned(),
-            resource_address: None,
-            message: if message.is_empty() {
-                title.to_owned()
-            } else {
-                message
-            },
-            title: title.to_owned(),
-            level: Level::HardMandatory,
-            bundle: policy.map(|(position, _)| self.bundles[*position].0),
-        };
+        let blamed = failed.policy.and_then(|position| self.order.get(position));
+        let blamed = blamed.map(|(position, policy)| (self.bundles[*position].0, &*policy.id));
         Evaluation {
-            outcome: PolicyOutcome::Error,
-            error_code: Some(failed.code),
             policies: self.entries(&[]),
-            findings: vec![finding],
+            findings: vec![Finding::of_an_error(failed.code, &failed.detail, blamed)],
+            error_code: Some(failed.code),
             ..self.blank(context)
         }
     }
 
     fn blank(&self, context: Context) -> Evaluation {
-        let bundles: Vec<_> = self.bundles.iter().map(|(digest, _)| *digest).collect();
-        Evaluation {
-            schema: RESULT_SCHEMA.to_owned(),
-            run_id: context.run,
-            plan_digest: context.plan,
-            policy_input_digest: context.policy_input,
-            bundle_digest: set_digest(&bundles),
-            bundles,
-            engine: ENGINE.to_owned(),
-            features: FEATURES.iter().map(|name| (*name).to_owned()).collect(),
-            evaluated_at: context.evaluated_at,
-            outcome: PolicyOutcome::Error,
-            error_code: None,
-            policies: vec![],
-            findings: vec![],
-            truncated: false,
-        }
+        Evaluation::blank(
+            context,
+            self.bundles.iter().map(|(digest, _)| *digest).collect(),
+        )
     }
 
     /// Every policy of the set, with the counts that are known.

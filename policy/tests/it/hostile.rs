@@ -335,7 +335,7 @@ async fn an_evaluator_without_a_program_says_so_and_gives_no_result() {
     );
     let bundle = &attached[0].bundle;
     let refused = evaluator.validate(bundle).await.unwrap_err();
-    assert_eq!(refused.code(), "policy_evaluator_unavailable");
+    assert_eq!(refused.code(), "POLICY_EVALUATOR_UNAVAILABLE");
 }
 
 #[tokio::test]

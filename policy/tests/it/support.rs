@@ -76,7 +76,8 @@ pub fn context(input: &[u8]) -> Context {
     Context {
         run: "run-00000000000000000000000001".parse().unwrap(),
         plan: Sha256Digest::of(b"the plan"),
-        policy_input: Sha256Digest::of(input),
+        redacted_plan: None,
+        policy_input: Some(Sha256Digest::of(input)),
         evaluated_at: "2026-01-02T03:04:05Z".parse().unwrap(),
     }
 }

@@ -1,7 +1,7 @@
 //! What an upload is refused for, by the reader and by the engine.
 
 use serde_json::{Value, json};
-use stackship_policy::{Bundle, BundleError};
+use stackship_policy::{Bundle, BundleError, CHECKS_AT_ONCE_MAX, CHECKS_WAITING_MAX, Evaluator};
 
 use crate::support::{archive, bundle, bundle_of, evaluator, manifest, policy};
 
@@ -66,7 +66,7 @@ fn a_manifest_is_refused_with_its_field_and_a_remedy() {
         ]);
         assert_eq!(
             refused.code(),
-            "policy_bundle_manifest_invalid",
+            "POLICY_BUNDLE_MANIFEST_INVALID",
             "{refused}"
         );
         assert!(refused.to_string().contains(field), "{field}: {refused}");
@@ -136,7 +136,7 @@ fn a_file_is_refused_with_its_path() {
 
 async fn engine_refusal(bundle: &Bundle) -> String {
     let refused = evaluator().validate(bundle).await.unwrap_err();
-    assert_eq!(refused.code(), "policy_bundle_policy_invalid", "{refused}");
+    assert_eq!(refused.code(), "POLICY_BUNDLE_POLICY_INVALID", "{refused}");
     refused.to_string()
 }
 
@@ -209,4 +209,28 @@ async fn a_good_bundle_is_accepted() {
         Some("{\"name\": \"x\"}"),
     );
     evaluator().validate(&bundle).await.unwrap();
+}
+
+#[tokio::test]
+async fn uploads_wait_in_a_line_that_has_an_end() {
+    // It says nothing, so each check that is made ends in a refusal.
+    let evaluator = Evaluator::new("/bin/true".into());
+    let bundle = bundle("advisory", "deny contains \"x\" if false");
+    let room = CHECKS_AT_ONCE_MAX + CHECKS_WAITING_MAX;
+    let (sender, mut outcomes) = tokio::sync::mpsc::unbounded_channel();
+    // On one thread nothing is checked to its end before everybody has come.
+    for _ in 0..room + 2 {
+        let (evaluator, bundle, sender) = (evaluator.clone(), bundle.clone(), sender.clone());
+        tokio::spawn(async move { sender.send(evaluator.validate(&bundle).await).unwrap() });
+    }
+    drop(sender);
+    let (mut checked, mut turned_away) = (0, 0);
+    while let Some(outcome) = outcomes.recv().await {
+        match outcome.unwrap_err() {
+            BundleError::Policy { .. } => checked += 1,
+            BundleError::NotStarted(_) => turned_away += 1,
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!((checked, turned_away), (room, 2));
 }

@@ -38,6 +38,7 @@ impl RunReview {
             Event::RunSuperseded { by, .. } => end.superseded_by = Some(*by),
             // The reason says it all.
             Event::ApprovalExpired { .. }
+            | Event::PolicyOverrideExpired { .. }
             | Event::ApplySucceeded { .. }
             | Event::RunFinishedWithoutChanges
             | Event::SpeculativeRunFinished => {}

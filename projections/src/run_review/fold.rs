@@ -9,8 +9,8 @@ use stackship_domain::run::{
 
 use super::{
     ApplyReview, ApplyStatus, ApprovalRequest, ApprovalReview, AttemptReview, AttemptStatus,
-    CancelRequest, Decision, EmergencyState, OverrideReview, PlanReview, PlanStatus, PolicyReview,
-    PublishedState, RecoveryDecision, RecoveryReview, RunReview, StageTimes,
+    CancelRequest, Decision, EmergencyState, OVERRIDES_MAX, OverrideReview, PlanReview, PlanStatus,
+    PolicyReview, PublishedState, RecoveryDecision, RecoveryReview, RunReview, StageTimes,
 };
 use crate::Recorded;
 
@@ -27,6 +27,7 @@ impl RunReview {
             facts: facts.clone(),
             status: Status::Queued,
             fence: None,
+            warnings: Vec::new(),
             plan: PlanReview::default(),
             policy: PolicyReview::default(),
             approval: ApprovalReview::default(),
@@ -51,7 +52,10 @@ impl RunReview {
             | Event::PlanFailed { .. }
             | Event::PlanCredentialsMissing { .. }
             | Event::RunFailed { .. } => {}
-            Event::LockGranted { fence } => self.fence = Some(*fence),
+            Event::LockGranted { fence, warnings } => {
+                self.fence = Some(*fence);
+                self.warnings.clone_from(warnings);
+            }
             Event::PlanStarted { attempt } => self.plan_started(attempt, now),
             Event::PlanAttemptLost { attempt, reason } => {
                 self.plan_attempt_lost(*attempt, *reason, now);
@@ -68,7 +72,7 @@ impl RunReview {
                 reason,
                 expires_at,
             } => {
-                self.policy.overridden = Some(OverrideReview {
+                self.policy.take_override(OverrideReview {
                     by: *by,
                     result: *result,
                     reason: reason.clone(),
@@ -103,7 +107,9 @@ impl RunReview {
             Event::RunSuperseded { by, at } => {
                 self.decided(Decision::Superseded { by: *by, at: *at }, now);
             }
-            Event::ApprovalExpired { at } => self.decided(Decision::Expired { at: *at }, now),
+            Event::ApprovalExpired { at } | Event::PolicyOverrideExpired { at } => {
+                self.decided(Decision::Expired { at: *at }, now);
+            }
             Event::ApplyStarted { attempt, .. } => self.apply_started(attempt, now),
             Event::ApplyHandedBack { attempt } => self.apply_handed_back(*attempt, now),
             Event::ApplySucceeded { publication } => {
@@ -225,6 +231,16 @@ impl RunReview {
     }
 }
 
+impl PolicyReview {
+    fn take_override(&mut self, given: OverrideReview) {
+        if self.overrides.len() < OVERRIDES_MAX {
+            self.overrides.push(given);
+        } else {
+            self.overrides_truncated = true;
+        }
+    }
+}
+
 fn started(attempt: &Attempt, now: Timestamp) -> AttemptReview {
     AttemptReview {
         id: attempt.id,
@@ -284,7 +300,7 @@ const fn status_after(event: &Event) -> Option<Status> {
         }
         Event::PlanCredentialsMissing { .. } => Status::PlanCredentialsRequired,
         Event::RunDiscarded { .. } => Status::Discarded,
-        Event::ApprovalExpired { .. } => Status::Expired,
+        Event::ApprovalExpired { .. } | Event::PolicyOverrideExpired { .. } => Status::Expired,
         Event::RunCanceled { .. } | Event::RunSuperseded { .. } => Status::Canceled,
         Event::RecoveryResolved { .. } => Status::Recovered,
     })

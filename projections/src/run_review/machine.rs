@@ -161,10 +161,7 @@ impl RunReview {
     }
 
     fn override_expires_at(&self) -> Option<stackship_domain::Timestamp> {
-        self.policy
-            .overridden
-            .as_ref()
-            .map(|overridden| overridden.expires_at)
+        self.policy.overrides.last().map(|given| given.expires_at)
     }
 
     const fn approval(&self) -> Option<Approval> {

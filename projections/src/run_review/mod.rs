@@ -14,12 +14,17 @@ use serde::{Deserialize, Serialize};
 use stackship_domain::ids::{AttemptId, ObjectId, RunId, RunnerId};
 use stackship_domain::run::{
     Doubt, Evidence, Facts, LossReason, PlanRecord, PolicyResult, Publication, RecoveryResolution,
-    StagedState, Status, TerminalReason,
+    StagedState, Status, TerminalReason, Warning,
 };
 use stackship_domain::{Actor, Fence, Sha256Digest, Timestamp};
 
+use crate::WorkspaceStatus;
+
 pub use replay::{AsOf, Comparison, Difference, Replay, replay};
 pub(crate) use table::{load, upsert};
+
+/// The most overrides that a review keeps (S-REV-18).
+pub const OVERRIDES_MAX: usize = 256;
 
 /// A run as its events tell it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +41,9 @@ pub struct RunReview {
     pub status: Status,
     /// The fence under which it holds or held its workspace's lock.
     pub fence: Option<Fence>,
+    /// What its workspace had to say when it gave the lock: to be known before anybody approves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// The plan phase.
     pub plan: PlanReview,
     /// The policy check.
@@ -157,8 +165,12 @@ pub struct PolicyReview {
     pub result: Option<PolicyResult>,
     /// When the question whether to override lapses; only after a soft-mandatory failure.
     pub decide_by: Option<Timestamp>,
-    /// The override, once somebody gave one.
-    pub overridden: Option<OverrideReview>,
+    /// The overrides that were given, oldest first, at most [`OVERRIDES_MAX`].
+    #[serde(default)]
+    pub overrides: Vec<OverrideReview>,
+    /// Whether there were more; the history has them.
+    #[serde(default)]
+    pub overrides_truncated: bool,
 }
 
 /// A soft-mandatory failure that was let through.
@@ -329,6 +341,15 @@ pub struct End {
 }
 
 impl RunReview {
+    /// What whoever decides must know of the workspace. It was recorded when the run got the lock;
+    /// before, and for a speculative run to its end, it is what the workspace has to say now.
+    pub fn to_be_known(&self, workspace: Option<&WorkspaceStatus>) -> Vec<Warning> {
+        match workspace {
+            Some(workspace) if self.fence.is_none() && self.ended.is_none() => workspace.warnings(),
+            Some(_) | None => self.warnings.clone(),
+        }
+    }
+
     /// When the question that stands now lapses: the one to approve, or the one to override.
     pub fn decide_by(&self) -> Option<Timestamp> {
         if self.approval.decision.is_some() {

@@ -3,7 +3,8 @@
 mod table;
 
 use stackship_domain::ids::{OrganizationId, RunId, WorkspaceId};
-use stackship_domain::workspace::{Event, Holder, StateHead};
+use stackship_domain::run::Warning;
+use stackship_domain::workspace::{Event, Holder, LeftBehind, StateHead};
 use stackship_domain::{Fence, Timestamp};
 
 pub(crate) use table::{load, upsert};
@@ -25,6 +26,8 @@ pub struct WorkspaceStatus {
     pub queue: Vec<RunId>,
     /// The published state.
     pub head: Option<StateHead>,
+    /// What failed applies left since a state was last published, oldest first.
+    pub left_behind: Vec<LeftBehind>,
     /// The newest event in here.
     pub last_sequence: i64,
 }
@@ -60,6 +63,7 @@ impl WorkspaceStatus {
             fence: Fence::NEVER,
             queue: Vec::new(),
             head: None,
+            left_behind: Vec::new(),
             last_sequence: 0,
         }
     }
@@ -84,10 +88,25 @@ impl WorkspaceStatus {
                     reason: reason.clone(),
                 });
             }
-            Event::LockReleased { .. } => self.lock = None,
-            Event::StatePublished { state, .. } => self.head = Some(state.clone()),
+            Event::LockReleased {
+                holder,
+                left_behind,
+                ..
+            } => {
+                self.lock = None;
+                LeftBehind::remember(&mut self.left_behind, *holder, left_behind.as_ref());
+            }
+            Event::StatePublished { state, .. } => {
+                self.head = Some(state.clone());
+                self.left_behind.clear();
+            }
         }
         self.last_sequence = recorded.sequence;
+    }
+
+    /// What a run that gets the lock now is warned of.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.left_behind.iter().map(Warning::from).collect()
     }
 
     /// Where a run waits; `None` when it does not.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
@@ -45,18 +46,19 @@ pub(crate) async fn upsert(
     let locks = || rows.iter().map(|row| row.lock.as_ref());
     let written = sqlx::query(&target.sql(
         "insert into {view}.workspace_status as old (workspace_id, organization_id, holder_run, holder_user, fence, \
-             since, reason, queue, state_version_id, state_serial, state_lineage, state_digest, last_sequence) \
+             since, reason, queue, state_version_id, state_serial, state_lineage, state_digest, last_sequence, left_behind) \
          select workspace_id, organization_id, holder_run, holder_user, fence, since::timestamptz, reason, queue, \
-             state_version_id, state_serial, state_lineage, state_digest, last_sequence \
+             state_version_id, state_serial, state_lineage, state_digest, last_sequence, left_behind \
          from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], \
-             $8::jsonb[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[]) \
+             $8::jsonb[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::jsonb[]) \
              as new (workspace_id, organization_id, holder_run, holder_user, fence, since, reason, queue, \
-                 state_version_id, state_serial, state_lineage, state_digest, last_sequence) \
+                 state_version_id, state_serial, state_lineage, state_digest, last_sequence, left_behind) \
          on conflict (workspace_id) do update set holder_run = excluded.holder_run, \
              holder_user = excluded.holder_user, fence = excluded.fence, since = excluded.since, \
              reason = excluded.reason, queue = excluded.queue, state_version_id = excluded.state_version_id, \
              state_serial = excluded.state_serial, state_lineage = excluded.state_lineage, \
-             state_digest = excluded.state_digest, last_sequence = excluded.last_sequence \
+             state_digest = excluded.state_digest, last_sequence = excluded.last_sequence, \
+             left_behind = excluded.left_behind \
          where old.last_sequence < excluded.last_sequence",
     ))
     .bind(rows.iter().map(|row| row.workspace.to_string()).collect::<Vec<_>>())
@@ -66,21 +68,25 @@ pub(crate) async fn upsert(
     .bind(rows.iter().map(|row| row.fence.number()).collect::<Vec<_>>())
     .bind(locks().map(|lock| lock.map(|lock| lock.since.to_string())).collect::<Vec<_>>())
     .bind(locks().map(|lock| lock.and_then(|lock| lock.reason.clone())).collect::<Vec<_>>())
-    .bind(queues(&rows)?)
+    .bind(documents(&rows, |row| &row.queue)?)
     .bind(heads().map(|head| head.map(|head| head.version.to_string())).collect::<Vec<_>>())
     .bind(heads().map(|head| head.map(|head| head.serial)).collect::<Vec<_>>())
     .bind(heads().map(|head| head.map(|head| head.lineage.clone())).collect::<Vec<_>>())
     .bind(heads().map(|head| head.map(|head| head.digest.to_string())).collect::<Vec<_>>())
     .bind(rows.iter().map(|row| row.last_sequence).collect::<Vec<_>>())
+    .bind(documents(&rows, |row| &row.left_behind)?)
     .execute(connection)
     .await?
     .rows_affected();
     ProjectionError::all_written(TABLE, rows.len(), written)
 }
 
-fn queues(rows: &[&WorkspaceStatus]) -> Result<Vec<Value>, StoreError> {
+fn documents<T: Serialize>(
+    rows: &[&WorkspaceStatus],
+    part: impl Fn(&WorkspaceStatus) -> &T,
+) -> Result<Vec<Value>, StoreError> {
     rows.iter()
-        .map(|row| serde_json::to_value(&row.queue).map_err(StoreError::from))
+        .map(|row| serde_json::to_value(part(row)).map_err(StoreError::from))
         .collect()
 }
 
@@ -140,6 +146,7 @@ fn row(row: &PgRow) -> Result<WorkspaceStatus, ProjectionError> {
     let inconsistent = || ProjectionError::row(TABLE, &workspace);
     let organization: String = row.try_get("organization_id")?;
     let queue: Value = row.try_get("queue")?;
+    let left_behind: Value = row.try_get("left_behind")?;
     Ok(WorkspaceStatus {
         workspace: workspace.parse().map_err(|_| inconsistent())?,
         organization: organization.parse().map_err(|_| inconsistent())?,
@@ -147,6 +154,7 @@ fn row(row: &PgRow) -> Result<WorkspaceStatus, ProjectionError> {
         fence: Fence::from_stored(row.try_get("fence")?),
         queue: serde_json::from_value(queue).map_err(|_| inconsistent())?,
         head: head(row, &workspace)?,
+        left_behind: serde_json::from_value(left_behind).map_err(|_| inconsistent())?,
         last_sequence: row.try_get("last_sequence")?,
     })
 }

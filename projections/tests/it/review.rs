@@ -124,6 +124,7 @@ fn to_plan() -> Vec<Event> {
         queued(),
         Event::LockGranted {
             fence: samples::fence(),
+            warnings: Vec::new(),
         },
         plan_started(1),
     ]

@@ -43,7 +43,11 @@ async fn a_writer_sees_its_own_write(pool: PgPool) {
             .unwrap();
         assert_eq!(waited, Waited::Caught);
         let fence = workspace.fence;
-        let release = stackship_domain::workspace::Command::ReleaseByRun { run, fence };
+        let release = stackship_domain::workspace::Command::ReleaseByRun {
+            run,
+            fence,
+            left_behind: None,
+        };
         world.ask(&tenant, release).await;
     }
     stop.cancel();

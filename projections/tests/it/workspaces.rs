@@ -21,6 +21,10 @@ fn the_status_follows_the_workspace() {
         lineage: "lineage".to_owned(),
         digest: Sha256Digest::of(b"state"),
     };
+    let left = StateHead {
+        serial: 5,
+        ..state.clone()
+    };
     let fence = Fence::NEVER.next();
     let person = Holder::User {
         user: samples::id(7),
@@ -52,6 +56,7 @@ fn the_status_follows_the_workspace() {
             holder,
             fence,
             cause: UnlockCause::RunEnded,
+            left_behind: Some(left.clone()),
         },
         Event::LockAcquired {
             holder: person,
@@ -72,11 +77,13 @@ fn the_status_follows_the_workspace() {
         assert_eq!(status.queue, workspace.queue);
         assert_eq!(status.fence, workspace.fence);
         assert_eq!(status.head, workspace.head);
+        assert_eq!(status.left_behind, workspace.left_behind);
         let held = status.lock.as_ref().map(|lock| lock.holder);
         let expected = workspace.lock.as_ref().map(|lock| lock.holder);
         assert_eq!(held, expected);
         assert_eq!(status.last_sequence, sequence);
     }
+    assert_eq!(status.left_behind[0].state, left);
     let lock = status.lock.clone().unwrap();
     assert_eq!(lock.holder, person);
     assert_eq!(lock.since, samples::at(8));
@@ -125,6 +132,7 @@ async fn a_waiting_run_says_what_it_waits_for(pool: PgPool) {
     let release = Command::ReleaseByRun {
         run: holding,
         fence,
+        left_behind: None,
     };
     world.ask(&tenant, release).await;
     world.settle().await;

@@ -235,7 +235,10 @@ impl World {
         self.ask(tenant, workspace::Command::AcquireForRun { run })
             .await;
         let (now, _) = self.workspaces.load(tenant.workspace).await.unwrap();
-        let command = run::Command::GrantLock { fence: now.fence };
+        let command = run::Command::GrantLock {
+            fence: now.fence,
+            warnings: Vec::new(),
+        };
         self.command(tenant, run, command).await;
         (run, now.fence)
     }
@@ -269,8 +272,15 @@ impl World {
         ] {
             self.command(tenant, run, command).await;
         }
-        self.ask(tenant, workspace::Command::ReleaseByRun { run, fence })
-            .await;
+        self.ask(
+            tenant,
+            workspace::Command::ReleaseByRun {
+                run,
+                fence,
+                left_behind: None,
+            },
+        )
+        .await;
         run
     }
 
@@ -282,8 +292,15 @@ impl World {
             ..samples::plan()
         };
         self.plan(tenant, run, plan).await;
-        self.ask(tenant, workspace::Command::ReleaseByRun { run, fence })
-            .await;
+        self.ask(
+            tenant,
+            workspace::Command::ReleaseByRun {
+                run,
+                fence,
+                left_behind: None,
+            },
+        )
+        .await;
         run
     }
 

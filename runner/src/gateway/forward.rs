@@ -1,11 +1,12 @@
 //! One request through the gateway.
 
+use std::error::Error;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::{Stream, StreamExt as _, TryStreamExt as _};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -19,6 +20,8 @@ use stackship_runner_protocol::SeenState;
 use super::Gateway;
 use super::rules::Allowed;
 
+/// How long a client's body may stand still.
+const BODY_SILENCE_MAX: Duration = Duration::from_secs(30);
 /// For one request with its body and its answer.
 const FORWARD_TIME_MAX: Duration = Duration::from_mins(10);
 /// The largest answer that is read for the URLs in it.
@@ -65,6 +68,10 @@ impl Gateway {
         }
         match self.forward(request, &path, allowed).await {
             Ok(answer) => answer,
+            Err(ForwardError::Call(error)) if StoodStill::is_behind(&error) => refusal(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body of the request stood still",
+            ),
             Err(error) => {
                 tracing::warn!(%error, "A request through a gateway failed");
                 refusal(
@@ -93,8 +100,9 @@ impl Gateway {
         } else {
             let is_state = matches!(allowed, Allowed::StateUpload { .. });
             let hasher = is_state.then(|| Arc::clone(&passed));
+            let chunks = moving(request.into_body().into_data_stream(), BODY_SILENCE_MAX);
             call.body(reqwest::Body::wrap_stream(bounded(
-                request.into_body(),
+                chunks,
                 allowed.body_bytes_max(),
                 hasher,
             )))
@@ -155,15 +163,54 @@ enum ForwardError {
     TooLong,
 }
 
+/// The client's body stood still.
+#[derive(Debug, thiserror::Error)]
+#[error("the body of the request stood still")]
+struct StoodStill;
+
+impl StoodStill {
+    fn is_behind(error: &(dyn Error + 'static)) -> bool {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if error.is::<Self>() {
+                return true;
+            }
+            // An I/O error passes over what it was made of when it is asked for its source.
+            next = match error.downcast_ref::<io::Error>() {
+                Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+                None => error.source(),
+            };
+        }
+        false
+    }
+}
+
+/// The chunks, ending in an error where none comes for too long.
+fn moving<E>(
+    chunks: impl Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
+    silence_max: Duration,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static
+where
+    E: Into<Box<dyn Error + Send + Sync>> + Send + 'static,
+{
+    stream::unfold(chunks, move |mut chunks| async move {
+        let chunk = match tokio::time::timeout(silence_max, chunks.next()).await {
+            Ok(chunk) => chunk?.map_err(io::Error::other),
+            Err(_) => Err(io::Error::other(StoodStill)),
+        };
+        Some((chunk, chunks))
+    })
+}
+
 /// The client's body as it arrives, up to a bound.
 fn bounded(
-    body: Incoming,
+    chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
     bytes_max: u64,
     hasher: Option<Arc<Mutex<Sha256>>>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let mut left = bytes_max;
-    body.into_data_stream().map(move |chunk| {
-        let chunk = chunk.map_err(io::Error::other)?;
+    chunks.map(move |chunk| {
+        let chunk = chunk?;
         left = left
             .checked_sub(chunk.len() as u64)
             .ok_or_else(|| io::Error::other("the body is larger than it may be"))?;
@@ -213,4 +260,38 @@ fn refusal(status: StatusCode, detail: &str) -> Answer {
         HeaderValue::from_static("application/vnd.api+json"),
     );
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_stands_still_is_given_up() {
+        let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"a"))]);
+        let stuck = first.chain(stream::pending()).boxed();
+        let mut chunks = moving(stuck, Duration::from_millis(1)).boxed();
+        assert_eq!(chunks.next().await.unwrap().unwrap(), "a");
+        let error = chunks.next().await.unwrap().unwrap_err();
+        assert!(StoodStill::is_behind(&error), "{error:?}");
+        let other = io::Error::other("broken");
+        assert!(!StoodStill::is_behind(&other));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_moves_is_passed_on_to_its_end_and_its_bound() {
+        let parts = || {
+            stream::iter([b"ab", b"cd"].map(|part| Ok::<_, Infallible>(Bytes::from_static(part))))
+        };
+        let whole = bounded(moving(parts(), BODY_SILENCE_MAX), 4, None);
+        let whole: Vec<Bytes> = whole.try_collect().now_or_never().unwrap().unwrap();
+        assert_eq!(whole, ["ab", "cd"]);
+        let cut = bounded(moving(parts(), BODY_SILENCE_MAX), 3, None);
+        let cut: io::Result<Vec<Bytes>> = cut.try_collect().now_or_never().unwrap();
+        assert!(cut.is_err());
+    }
 }

@@ -67,6 +67,9 @@ impl StreamLog {
     }
 }
 
+/// Room that is kept for what the runner itself says at a phase's end: a program that fills the log
+/// must not be able to keep that out of it.
+const STATEMENT_BYTES_MAX: u64 = 128 * 1024;
 /// What stands at the end of a log of which more was written than is kept.
 const TRUNCATED: &str = "(the log is longer than is kept; the rest is left out)\n";
 
@@ -85,7 +88,7 @@ impl PhaseLog {
         Self {
             stdout,
             stderr,
-            left: LOG_BYTES_MAX,
+            left: LOG_BYTES_MAX - STATEMENT_BYTES_MAX,
             queue,
         }
     }
@@ -110,6 +113,14 @@ impl PhaseLog {
     /// A line of the runner's own.
     pub(crate) fn note(&mut self, line: &str) {
         self.pass_on(format!("{line}\n"));
+    }
+
+    /// What the runner itself has to say after the last step. It has room whatever was written before,
+    /// once, and is cleaned and masked like everything else.
+    pub(crate) fn state(&mut self, text: &str) {
+        self.left += STATEMENT_BYTES_MAX;
+        self.write(LogStream::Stdout, text.as_bytes());
+        self.end_step();
     }
 
     fn pass_on(&mut self, text: String) {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use stackship_runner_protocol::{ApplyEnd, PhaseResult, PlanEnd};
 
-use crate::support::{Pinned, World};
+use crate::support::{INTERRUPT_GRACE, Pinned, World};
 
 /// Far longer than it takes to hear of a cancel and to end a sandbox; far shorter than the time
-/// between two heartbeats of a long lease.
+/// between two heartbeats of a long lease, and than the grace that this runner gives to an apply.
 const HEARD_WITHIN: Duration = Duration::from_mins(2);
 
 /// A plan that computes for a long time without any provider.
@@ -35,6 +35,7 @@ fn long_run() -> Pinned {
 async fn a_canceled_plan_stops_and_writes_no_state() {
     let world = World::start().await;
     let mut run = long_run();
+    assert!(HEARD_WITHIN < INTERRUPT_GRACE);
     // The next heartbeat is due after longer than this test would wait for it.
     run.plan.lease_seconds = 600;
     run.pin(&world.control_plane);

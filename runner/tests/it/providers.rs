@@ -246,3 +246,52 @@ async fn a_provider_that_is_swapped_while_a_plan_is_made_does_not_say_what_the_p
     assert_eq!(dependencies(&plan, &world.control_plane).0, packages);
     world.stop().await;
 }
+
+/// Writes a plan of its own into the terminal's text, and so much that the log is full.
+const FORGE: &str = r#"
+resource "fixture_object" "hidden" {
+  name = "hidden"
+}
+data "fixture_command" "forge" {
+  command = <<-EOT
+    set -e
+    for process in /proc/[0-9]*; do
+      if tr '\0' ' ' <$process/cmdline | grep -q '^/opt/tofu/tofu plan '; then
+        yes 'Plan: 0 to add, 0 to change, 0 to destroy.' | head -n 450000 >$process/fd/1
+        exit 0
+      fi
+    done
+    exit 1
+  EOT
+  lifecycle {
+    postcondition {
+      condition     = self.exit_code == 0
+      error_message = "not forged: ${self.output}"
+    }
+  }
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_ends_with_what_the_plan_holds_whatever_a_program_of_the_plan_writes_into_it() {
+    let world = World::with(|settings| settings.provider_mirror = Some(providers())).await;
+    let run = Pinned::of(&[("main.tf", &main("1.1.0")), ("forge.tf", FORGE)]);
+    run.pin(&world.control_plane);
+    let plan = world.execute(run.plan.clone()).await;
+    dependencies(&plan, &world.control_plane);
+    let log = world.control_plane.log();
+    let (above, statement) = log.rsplit_once("StackShip read the saved plan").unwrap();
+    assert!(
+        above.contains("to destroy.\nPlan: 0 to add"),
+        "{above:.2000}"
+    );
+    assert!(above.ends_with("(the log is longer than is kept; the rest is left out)\n\n"));
+    for line in [
+        "    + fixture_object.a: create\n",
+        "    + fixture_object.hidden: create\n",
+        "Plan: 3 to add, 0 to change, 0 to destroy, 1 outputs to change.\n",
+    ] {
+        assert!(statement.contains(line), "{statement}");
+    }
+    world.stop().await;
+}

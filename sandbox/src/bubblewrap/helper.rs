@@ -11,6 +11,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{Resource, setrlimit};
@@ -22,6 +24,7 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use super::arguments::{Sources, arguments, etc_files};
 use super::inputs::in_memory;
@@ -70,8 +73,20 @@ fn become_bwrap() -> io::Result<std::convert::Infallible> {
         drop_privileges(uid)?;
     }
     rustix::process::umask(Mode::from_raw_mode(0o077));
+    hear_signals()?;
     die_with(plan.parent)?;
     exec(&plan, &sources, filter)
+}
+
+/// A signal that is ignored stays ignored by whatever is executed, and a runner that somebody started in
+/// the background of a script ignores interrupts: no step would ever hear one. A signal with a handler
+/// has its default meaning again after `exec`, so each gets one.
+fn hear_signals() -> io::Result<()> {
+    let unused = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM] {
+        signal_hook::flag::register(signal, Arc::clone(&unused))?;
+    }
+    Ok(())
 }
 
 /// The runner can hold descriptors that are not close-on-exec, its own or inherited ones; `bwrap`

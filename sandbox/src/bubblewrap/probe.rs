@@ -38,6 +38,7 @@ pub(super) async fn run(inner: &Arc<Inner>) -> Result<Capabilities, Unavailable>
     let listener = listener.map_err(|error| unavailable("canary listener", &error.to_string()))?;
     let address = listener.local_addr();
     let address = address.map_err(|error| unavailable("canary listener", &error.to_string()))?;
+    tracing::info!("Sandbox self-test: one is started, looked at from both sides, and killed");
     let sandbox = launch(Arc::clone(inner), spec(&canary, address)?).await;
     let sandbox = sandbox.map_err(|error| unavailable("launch", &full_text(&error)))?;
     let (outcome, seen) = observe(sandbox).await?;
@@ -65,7 +66,7 @@ fn spec(canary: &CanaryFile, listener: SocketAddr) -> Result<SandboxSpec, Unavai
         bytes_max: FINDINGS_MAX,
     };
     Ok(SandboxSpec {
-        name: "probe".to_owned(),
+        name: "self-test".to_owned(),
         directories: Vec::new(),
         inputs: Vec::new(),
         steps: vec![

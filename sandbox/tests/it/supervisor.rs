@@ -148,6 +148,25 @@ async fn an_interrupt_reaches_the_step_and_starts_no_other() {
     assert_eq!(ran.stdout, "got\n");
 }
 
+/// As under `nohup`, or in the background of a script.
+#[test]
+fn an_interrupt_reaches_the_step_of_a_runner_that_ignores_interrupts() {
+    let ignoring = "trap '' HUP INT QUIT TERM; exec \"$0\" \"$@\"";
+    let test = "supervisor::an_interrupt_reaches_the_step_and_starts_no_other";
+    let ran = std::process::Command::new("/bin/sh")
+        .args(["-c", ignoring])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        ran.status.success() && printed.contains("1 passed"),
+        "{printed}{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+}
+
 #[tokio::test]
 async fn a_second_interrupt_is_a_second_signal() {
     let script = "trap 'n=x$n; echo got $n; [ $n = xx ] && exit 5' INT; echo ready

@@ -9,6 +9,7 @@ mod run;
 mod runs;
 mod served;
 mod terminal;
+mod workspace;
 
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,9 @@ pub enum Benchmark {
     /// Pages of a list of 1,000,000 runs, read over HTTP, against the same pages read bare. Measure a
     /// release build.
     Runs,
+    /// Making a workspace anew from 10,000 stored events, against making it from 100. Measure a release
+    /// build.
+    Workspace,
 }
 
 /// How to measure.
@@ -75,6 +79,7 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Audit => audit::measure(&command)?,
         Benchmark::Review => review::measure(&command).await?,
         Benchmark::Runs => runs::measure(&command).await?,
+        Benchmark::Workspace => workspace::measure(&command).await?,
     };
     if command.json {
         figures::print_json(&figures);

@@ -128,6 +128,7 @@ async fn asking(served: &Served) -> Result<RunReview, Failure> {
         })),
         Command::GrantLock {
             fence: samples::fence(),
+            warnings: Vec::new(),
         },
         Command::StartPlan { attempt },
         Command::RecordPlan { attempt: id, plan },
@@ -187,7 +188,8 @@ async fn policy(served: &Served) -> Result<PolicyResult, Failure> {
         schema: RESULT_SCHEMA.to_owned(),
         run_id: samples::id(1),
         plan_digest: bundle,
-        policy_input_digest: bundle,
+        redacted_plan_digest: Some(bundle),
+        policy_input_digest: Some(bundle),
         bundle_digest: set_digest(&[bundle]),
         bundles: vec![bundle],
         engine: stackship_policy::ENGINE.to_owned(),

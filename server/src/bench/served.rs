@@ -8,6 +8,7 @@ use axum::serve::ListenerExt as _;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection as _, PgPool};
 use stackship_api::App;
+use stackship_policy::Evaluator;
 use stackship_store::Store;
 use stackship_store::notify::Nudges;
 use tempfile::TempDir;
@@ -58,7 +59,8 @@ impl Served {
             display_name: "Bench".to_owned(),
         };
         let made = set_up(&store, &ORGANIZATION.parse()?, &owner, &"default".parse()?).await?;
-        let app = serve::app(&settings, &store, Nudges::default())?;
+        let evaluator = Evaluator::new(std::env::current_exe()?);
+        let app = serve::app(&settings, &store, Nudges::default(), evaluator)?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let stop = CancellationToken::new();

@@ -49,6 +49,7 @@ impl Settings {
         self.default_tofu_version
             .parse::<TofuVersion>()
             .map_err(|error| InvalidSetting::new("default_tofu_version", error.to_string()))?;
+        between("connections_max", self.connections_max, 16, 100_000)?;
         between("lease_seconds", self.lease_seconds, 5, 600)?;
         between("ready_lag_seconds", self.ready_lag_seconds, 1, 3_600)?;
         between(
@@ -205,6 +206,7 @@ mod tests {
             refused(|settings| settings.public_url = Some("ship.example".into()))
                 .contains("`public_url`")
         );
+        assert!(refused(|settings| settings.connections_max = 0).contains("`connections_max`"));
         assert!(refused(|settings| settings.lease_seconds = 0).contains("`lease_seconds`"));
         assert!(refused(|settings| settings.runner.memory_mib = 1).contains("`runner.memory_mib`"));
         assert!(

@@ -22,6 +22,10 @@ const TABLE: &[(&str, &str)] = &[
         "Name that people write into the `cloud` block. Default: the authority of `public_url`.",
     ),
     (
+        "connections_max",
+        "Most open connections of the HTTP server. Over it, those that wait for no request are closed, longest first. Leave the process some 200 file descriptors more.",
+    ),
+    (
         "database_url",
         "PostgreSQL 14 or newer. Without it a private cluster is started in `data_dir`.",
     ),
@@ -101,7 +105,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "runner.interrupt_grace_seconds",
-        "How long an interrupted phase may take to end by itself, in seconds.",
+        "How long an interrupted phase may take to end by itself, in seconds; a plan gets 5 at most.",
     ),
     (
         "runner.snapshot_interval_seconds",

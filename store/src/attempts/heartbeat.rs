@@ -70,14 +70,19 @@ fn heartbeat_outcome(row: Option<&PgRow>) -> Result<HeartbeatOutcome, StoreError
     })
 }
 
-/// Asks the run's leased attempt to stop; the heartbeat that waits for an order tells it.
+/// Asks the run's leased attempt to stop; the heartbeat that waits for an order tells it. Asking again
+/// changes nothing, and nudges nobody.
 pub async fn request_cancel(store: &Store, run: RunId) -> Result<(), StoreError> {
-    sqlx::query(
+    let asked = sqlx::query(
         "update record.attempts set cancel_requested_at = clock_timestamp() \
          where run_id = $1 and closed_at is null and runner_id is not null and cancel_requested_at is null",
     )
     .bind(run.to_string())
     .execute(&store.pool)
-    .await?;
+    .await?
+    .rows_affected();
+    if asked == 0 {
+        return Ok(());
+    }
     notify::send(&store.pool, Topic::Attempts, &run.to_string()).await
 }

@@ -12,7 +12,7 @@ mod tokens;
 
 pub use end::{ResultOutcome, drop_lease, expire, hand_back, record_result, withdraw};
 pub use heartbeat::{HeartbeatOutcome, heartbeat, look, request_cancel};
-pub use lease::{LeasedAttempt, lease_next};
+pub use lease::{APPLIES_IN_A_ROW_MAX, LeasedAttempt, lease_next};
 pub use offer::{Offer, offer};
 pub use row::{AttemptRow, CloseCause, of_run};
 pub use tokens::{RunPrincipal, by_lease_token, by_run_token};

@@ -112,6 +112,23 @@ pub async fn stream_read(
     rows.iter().map(|row| event(row, super::upcast)).collect()
 }
 
+/// When an aggregate's event was written; `None` when it has no such event.
+pub async fn written_at(
+    pool: &PgPool,
+    (aggregate_type, aggregate_id): (&str, &str),
+    sequence: i64,
+) -> Result<Option<Timestamp>, StoreError> {
+    let at: Option<DbTime> = sqlx::query_scalar(
+        "select recorded_at from log.events where aggregate_type = $1 and aggregate_id = $2 and sequence = $3",
+    )
+    .bind(aggregate_type)
+    .bind(aggregate_id)
+    .bind(sequence)
+    .fetch_optional(pool)
+    .await?;
+    Ok(at.map(DbTime::get))
+}
+
 /// The last event that is safe to read now; the start of the feed when there is none. A reader that
 /// has passed it has seen everything that was committed when this was asked, except what older
 /// transactions still hold back.

@@ -15,6 +15,7 @@ pub use aggregate::Logged;
 pub use commands::{CommandError, Committed, Context, EventLog};
 pub use facts::{Fact, fact_append};
 pub use feed::{
-    FeedPosition, LoggedEvent, feed_read, feed_read_as, feed_safe_end, stream_read, written_here,
+    FeedPosition, LoggedEvent, feed_read, feed_read_as, feed_safe_end, stream_read, written_at,
+    written_here,
 };
 pub use upcast::{UnknownVersion, Upcast, upcast};

@@ -66,6 +66,8 @@ kinds! {
     PolicyInput = "policy_input",
     /// A dependency lock file.
     LockFile = "lock_file",
+    /// A policy bundle.
+    PolicyBundle = "policy_bundle",
     /// A policy result.
     PolicyResult = "policy_result",
     /// An OpenTofu state.

@@ -100,17 +100,19 @@ pub async fn append(
     Ok(AppendOutcome::Stored { end_offset })
 }
 
-/// Says that a log is complete; closing it again is harmless.
+/// Says that a log is complete; closing it again changes nothing and tells nobody.
 pub async fn close(store: &Store, run: RunId, phase: LogPhase) -> Result<(), StoreError> {
-    sqlx::query(
+    let closed = sqlx::query(
         "insert into record.phase_logs as log (run_id, phase, closed_at) values ($1, $2, clock_timestamp()) \
-         on conflict (run_id, phase) do update set closed_at = coalesce(log.closed_at, excluded.closed_at)",
+         on conflict (run_id, phase) do update set closed_at = excluded.closed_at where log.closed_at is null",
     )
     .bind(run.to_string())
     .bind(phase.as_str())
     .execute(&store.pool)
     .await?;
-    nudge(store, run).await;
+    if closed.rows_affected() > 0 {
+        nudge(store, run).await;
+    }
     Ok(())
 }
 

@@ -31,14 +31,14 @@ pub enum Scope {
 }
 
 impl Scope {
-    fn project(self) -> Option<String> {
+    pub(super) fn project(self) -> Option<String> {
         match self {
             Self::Project { project } => Some(project.to_string()),
             Self::Organization | Self::Workspace { .. } => None,
         }
     }
 
-    fn workspace(self) -> Option<String> {
+    pub(super) fn workspace(self) -> Option<String> {
         match self {
             Self::Workspace { workspace } => Some(workspace.to_string()),
             Self::Organization | Self::Project { .. } => None,

@@ -11,6 +11,7 @@ pub mod locks;
 pub mod organizations;
 pub mod page;
 pub mod passwords;
+pub mod policy_sets;
 pub mod projects;
 pub mod releases;
 pub mod runners;

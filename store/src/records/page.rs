@@ -25,11 +25,11 @@ impl Page {
         Self::new(None, PAGE_MAX)
     }
 
-    pub(super) fn after(&self) -> &str {
+    pub(in crate::records) fn after(&self) -> &str {
         &self.after
     }
 
-    pub(super) fn limit(&self) -> i64 {
+    pub(in crate::records) fn limit(&self) -> i64 {
         self.limit.into()
     }
 }

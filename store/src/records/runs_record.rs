@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use stackship_domain::ids::{
     ConfigurationVersionId, InputSnapshotId, OrganizationId, ProjectId, RunId, WorkspaceId,
 };
-use stackship_domain::run::{Pins, RunKind};
+use stackship_domain::run::{Pins, PolicyPins, RunKind};
 use stackship_domain::{Fence, Timestamp};
 
 use crate::StoreError;
@@ -81,6 +81,38 @@ pub async fn unfinished(
     ids(&runs)
 }
 
+/// Unfinished speculative runs of the workspace and ref that are older than `newer`, at most `limit`.
+pub async fn older_of_ref(
+    pool: &PgPool,
+    workspace: WorkspaceId,
+    git_ref: &str,
+    newer: RunId,
+    limit: i64,
+) -> Result<Vec<RunId>, StoreError> {
+    let runs: Vec<String> = sqlx::query_scalar(
+        "select run_id from record.runs where workspace_id = $1 and git_ref = $2 and run_id < $3 \
+             and kind = 'speculative' and ended_at is null \
+         order by run_id limit $4",
+    )
+    .bind(workspace.to_string())
+    .bind(git_ref)
+    .bind(newer.to_string())
+    .bind(limit)
+    .fetch_all(pool)
+    .await?;
+    ids(&runs)
+}
+
+/// Whether the run has ended.
+pub async fn has_ended(pool: &PgPool, run: RunId) -> Result<bool, StoreError> {
+    let ended: Option<bool> =
+        sqlx::query_scalar("select ended_at is not null from record.runs where run_id = $1")
+            .bind(run.to_string())
+            .fetch_optional(pool)
+            .await?;
+    Ok(ended == Some(true))
+}
+
 /// Ids as they are stored.
 pub(crate) fn ids(stored: &[String]) -> Result<Vec<RunId>, StoreError> {
     stored
@@ -90,6 +122,15 @@ pub(crate) fn ids(stored: &[String]) -> Result<Vec<RunId>, StoreError> {
                 .map_err(|_| StoreError::inconsistent("record.runs", "run_id", run))
         })
         .collect()
+}
+
+fn policies(columns: &Columns<'_>) -> Result<PolicyPins, StoreError> {
+    let pins = PolicyPins::new(columns.document("policies")?);
+    if pins.digest() == columns.parsed("policies_digest")? {
+        Ok(pins)
+    } else {
+        Err(columns.inconsistent("policies_digest"))
+    }
 }
 
 fn parse(row: &PgRow) -> Result<RunRecord, StoreError> {
@@ -108,6 +149,7 @@ fn parse(row: &PgRow) -> Result<RunRecord, StoreError> {
             tofu_version: columns.parsed("tofu_version")?,
             region: columns.plain("region")?,
             platform: columns.plain("platform")?,
+            policies: policies(&columns)?,
         },
         fence: columns
             .plain::<Option<i64>>("fence")?

@@ -1,4 +1,7 @@
-//! API tokens. A token opens one organization; only the digest of its secret is kept.
+//! API tokens. A token opens one organization; only the digest of its secret is kept. One that was made
+//! with another ends with it at the latest ([`Descent`]).
+
+mod descent;
 
 use serde_json::json;
 use sqlx::PgPool;
@@ -12,7 +15,11 @@ use crate::columns::Columns;
 use crate::log::Context;
 use crate::{DbTime, Store, StoreError, clock};
 
+pub use descent::{Descent, MintError, Revoked};
+
 const PREFIX: &str = "ss_";
+/// How many revoked descendants a fact names; it tells the number of all.
+const DESCENDANTS_TOLD_MAX: usize = 1_000;
 
 /// A token to be created.
 #[derive(Debug, Clone)]
@@ -23,6 +30,8 @@ pub struct NewToken {
     pub description: String,
     /// When it ends by itself.
     pub expires_at: Option<Timestamp>,
+    /// What it comes from.
+    pub descent: Descent,
 }
 
 /// A token, without its secret.
@@ -38,6 +47,8 @@ pub struct Token {
     pub created_at: Timestamp,
     /// Who created it.
     pub created_by: Actor,
+    /// The token that it was made with and ends with.
+    pub minted_by: Option<TokenId>,
     /// When it ends by itself.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
@@ -62,14 +73,23 @@ pub async fn create(
     store: &Store,
     context: &Context,
     new: &NewToken,
-) -> Result<(TokenId, Secret), StoreError> {
+) -> Result<(TokenId, Secret), MintError> {
     let id: TokenId = clock::fresh();
     let secret = Secret::fresh(PREFIX);
     let mut transaction = store.pool.begin().await?;
+    if let Some(minter) = new.descent.minter() {
+        descent::ends_within(
+            &mut transaction,
+            context.organization,
+            minter,
+            new.expires_at,
+        )
+        .await?;
+    }
     sqlx::query(
         "insert into record.tokens \
-         (token_id, user_id, organization_id, secret_sha256, description, created_by, expires_at) \
-         values ($1, $2, $3, $4, $5, $6, $7)",
+         (token_id, user_id, organization_id, secret_sha256, description, created_by, expires_at, minted_by) \
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(id.to_string())
     .bind(new.user.to_string())
@@ -78,9 +98,13 @@ pub async fn create(
     .bind(&new.description)
     .bind(context.actor.to_string())
     .bind(new.expires_at.map(DbTime))
+    .bind(new.descent.minter().map(|minter| minter.to_string()))
     .execute(&mut *transaction)
     .await?;
-    let detail = json!({"token": id, "user": new.user, "expires_at": new.expires_at});
+    let detail = json!({
+        "token": id, "user": new.user, "expires_at": new.expires_at,
+        "made_with": new.descent.presented(), "ends_with": new.descent.minter(),
+    });
     tell(&mut transaction, context, "token_created", detail).await?;
     commit(store, transaction).await?;
     Ok((id, secret))
@@ -138,7 +162,7 @@ pub async fn list(
     user: UserId,
 ) -> Result<Vec<Token>, StoreError> {
     let rows = sqlx::query(
-        "select token_id, user_id, description, created_at, created_by, expires_at, revoked_at, last_used_at \
+        "select token_id, user_id, description, created_at, created_by, minted_by, expires_at, revoked_at, last_used_at \
          from record.tokens where organization_id = $1 and user_id = $2 order by token_id desc limit $3",
     )
     .bind(organization.to_string())
@@ -149,8 +173,13 @@ pub async fn list(
     rows.iter().map(parse).collect()
 }
 
-/// Revokes a token of the organization. Returns whether it was live.
-pub async fn revoke(store: &Store, context: &Context, token: TokenId) -> Result<bool, StoreError> {
+/// Revokes a token of the organization, and every live one that descends from it. Nothing is found when
+/// it is not live.
+pub async fn revoke(
+    store: &Store,
+    context: &Context,
+    token: TokenId,
+) -> Result<Option<Revoked>, StoreError> {
     let mut transaction = store.pool.begin().await?;
     let revoked = sqlx::query(
         "update record.tokens set revoked_at = clock_timestamp() \
@@ -161,17 +190,20 @@ pub async fn revoke(store: &Store, context: &Context, token: TokenId) -> Result<
     .execute(&mut *transaction)
     .await?;
     if revoked.rows_affected() == 0 {
-        return Ok(false);
+        return Ok(None);
     }
-    tell(
-        &mut transaction,
-        context,
-        "token_revoked",
-        json!({"token": token}),
-    )
-    .await?;
+    let descendants = descent::revoke(&mut transaction, context.organization, token).await?;
+    let told = descendants.get(..DESCENDANTS_TOLD_MAX);
+    let detail = json!({
+        "token": token,
+        "descendants": descendants.len(),
+        "descendant_tokens": told.unwrap_or(&descendants),
+    });
+    tell(&mut transaction, context, "token_revoked", detail).await?;
     commit(store, transaction).await?;
-    Ok(true)
+    Ok(Some(Revoked {
+        descendants: descendants.len(),
+    }))
 }
 
 /// Whom a token of the organization speaks for, while it is live: for what was handed out on its
@@ -209,6 +241,7 @@ fn parse(row: &PgRow) -> Result<Token, StoreError> {
         description: columns.plain("description")?,
         created_at: columns.time("created_at")?,
         created_by: columns.parsed("created_by")?,
+        minted_by: columns.parsed_or_null("minted_by")?,
         expires_at: columns.time_or_null("expires_at")?,
         revoked_at: columns.time_or_null("revoked_at")?,
         last_used_at: columns.time_or_null("last_used_at")?,

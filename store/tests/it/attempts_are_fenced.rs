@@ -141,7 +141,10 @@ async fn a_run_that_lost_its_lock_writes_no_plan_and_no_apply(pool: PgPool) {
     world.run_with_lock().await;
     let before = world.event_count().await;
     for event in [
-        Event::LockGranted { fence },
+        Event::LockGranted {
+            fence,
+            warnings: Vec::new(),
+        },
         Event::PlanStarted {
             attempt: samples::attempt(1),
         },

@@ -140,6 +140,7 @@ async fn what_is_loaded_is_what_was_decided(pool: PgPool) {
         Command::ReleaseByRun {
             run,
             fence: stackship_domain::Fence::NEVER.next(),
+            left_behind: Some(stackship_domain::workspace::samples::head(1)),
         },
         Command::LockByPerson {
             by: world.user,

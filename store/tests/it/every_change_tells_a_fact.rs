@@ -3,12 +3,13 @@
 use sqlx::PgPool;
 use stackship_domain::run::SourceKind;
 use stackship_domain::variable::VariableCategory;
-use stackship_domain::{Actor, Role};
+use stackship_domain::{Actor, Role, Sha256Digest};
 use stackship_store::log::{FeedPosition, LoggedEvent, feed_read};
 use stackship_store::objects::ObjectKind;
 use stackship_store::records::configuration_versions::{self, NewConfigurationVersion};
 use stackship_store::records::grants::{self, Grant, Scope};
-use stackship_store::records::tokens::{self, NewToken};
+use stackship_store::records::policy_sets::{self, NewVersion};
+use stackship_store::records::tokens::{self, Descent, NewToken};
 use stackship_store::records::variables::{self, NewVariable, VariableChange};
 use stackship_store::records::workspaces::{self, WorkspaceChange};
 use stackship_store::records::{projects, users};
@@ -39,6 +40,32 @@ async fn facts(world: &World) -> Vec<LoggedEvent> {
     }
 }
 
+async fn policies(world: &World) {
+    let (store, context, scope) = (&world.store, world.context(), Scope::Organization);
+    let set = policy_sets::create(store, &context, &name("baseline"))
+        .await
+        .unwrap();
+    let new = NewVersion {
+        bundle: Sha256Digest::of(b"one"),
+        label: "1.0",
+        policies: 1,
+        content: b"one",
+    };
+    policy_sets::publish(store, &context, set.id, new)
+        .await
+        .unwrap();
+    let reason = "because of this test";
+    policy_sets::attach(store, &context, set.id, scope, reason)
+        .await
+        .unwrap();
+    policy_sets::detach(store, &context, set.id, scope, reason)
+        .await
+        .unwrap();
+    policy_sets::archive(store, &context, set.id, reason)
+        .await
+        .unwrap();
+}
+
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
 async fn every_administrative_change_is_told_in_order(pool: PgPool) {
     let world = World::new(pool).await;
@@ -63,6 +90,7 @@ async fn every_administrative_change_is_told_in_order(pool: PgPool) {
         user,
         description: "CI".to_owned(),
         expires_at: None,
+        descent: Descent::Machine,
     };
     let (token, _) = tokens::create(store, &context, &new).await.unwrap();
     tokens::revoke(store, &context, token).await.unwrap();
@@ -113,6 +141,7 @@ async fn every_administrative_change_is_told_in_order(pool: PgPool) {
     configuration_versions::uploaded(store, &context, version.id, object)
         .await
         .unwrap();
+    policies(&world).await;
 
     let events = facts(&world).await;
     let names: Vec<&str> = events
@@ -137,6 +166,11 @@ async fn every_administrative_change_is_told_in_order(pool: PgPool) {
             "variable_deleted",
             "configuration_version_created",
             "configuration_uploaded",
+            "policy_set_created",
+            "policy_set_version_uploaded",
+            "policy_set_attached",
+            "policy_set_detached",
+            "policy_set_archived",
         ]
     );
     for event in &events {

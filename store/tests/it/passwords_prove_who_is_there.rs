@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use stackship_store::records::passwords::{
     FAILURES_MAX, Password, ProveError, is_proven, prove, set,
 };
-use stackship_store::records::tokens::{NewToken, Principal, create};
+use stackship_store::records::tokens::{Descent, NewToken, Principal, create};
 
 use crate::support::World;
 
@@ -15,6 +15,7 @@ async fn principal(world: &World) -> Principal {
         user: world.user,
         description: "terminal".to_owned(),
         expires_at: None,
+        descent: Descent::Machine,
     };
     let (token, _) = create(&world.store, &world.context(), &new).await.unwrap();
     Principal {

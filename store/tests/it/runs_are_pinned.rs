@@ -1,8 +1,10 @@
 //! What a run pins is in its row from the first event on and changes for nobody.
 
 use sqlx::PgPool;
-use stackship_domain::run::RunKind;
+use stackship_domain::run::{Command, NewRun, PolicyPins, RunKind, samples};
+use stackship_store::log::CommandError;
 use stackship_store::records::runs_record;
+use stackship_store::{Violation, clock};
 
 use crate::support::{DENIED, PINNED, World, refusal};
 
@@ -41,6 +43,8 @@ async fn no_pin_changes_for_anybody(pool: PgPool) {
         "tofu_version = '9.9.9'",
         "region = 'elsewhere'",
         "platform = 'linux_arm64'",
+        "policies = '[{}]'",
+        "policies_digest = repeat('0', 64)",
         "kind = 'speculative'",
         "created_at = now()",
         "organization_id = 'org-x'",
@@ -73,4 +77,22 @@ async fn no_pin_changes_for_anybody(pool: PgPool) {
             .unwrap(),
         before
     );
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_run_pins_no_policies_that_are_not_there(pool: PgPool) {
+    let world = World::new(pool).await;
+    let mut facts = world.facts(RunKind::PlanAndApply).await;
+    facts.pins.policies = PolicyPins::new(vec![samples::pinned_policies()]);
+    let create = Command::Create(Box::new(NewRun {
+        facts,
+        auto_apply: false,
+        destroy: false,
+    }));
+    let context = world.context();
+    let created = world.store.runs.execute(clock::fresh(), create, &context);
+    assert!(matches!(
+        created.await,
+        Err(CommandError::Violated(Violation::NotNow))
+    ));
 }

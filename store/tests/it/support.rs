@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Executor as _, PgPool};
 use stackship_domain::ids::{OrganizationId, ProjectId, RunId, UserId, WorkspaceId};
-use stackship_domain::run::{Command, Facts, NewRun, Pins, RunKind, Source, SourceKind};
+use stackship_domain::run::{
+    Command, Facts, NewRun, Pins, PolicyPins, RunKind, Source, SourceKind,
+};
 use stackship_domain::variable::{InputSnapshot, PlanOptions, SnapshotSchema};
 use stackship_domain::workspace::Command as WorkspaceCommand;
 use stackship_domain::{Actor, Fence, Name, run, workspace};
@@ -126,6 +128,7 @@ impl World {
                 tofu_version: "1.12.6".parse().unwrap(),
                 region: "local".to_owned(),
                 platform: "linux_amd64".to_owned(),
+                policies: PolicyPins::default(),
             },
         }
     }
@@ -158,6 +161,7 @@ impl World {
             run,
             Command::GrantLock {
                 fence: workspace.fence,
+                warnings: Vec::new(),
             },
         )
         .await;
@@ -165,8 +169,12 @@ impl World {
     }
 
     pub async fn release(&self, run: RunId, fence: Fence) {
-        self.command_workspace(WorkspaceCommand::ReleaseByRun { run, fence })
-            .await;
+        self.command_workspace(WorkspaceCommand::ReleaseByRun {
+            run,
+            fence,
+            left_behind: None,
+        })
+        .await;
     }
 
     pub async fn command_run(&self, id: RunId, command: run::Command) -> Committed {

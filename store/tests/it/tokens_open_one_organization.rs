@@ -6,7 +6,9 @@ use sqlx::PgPool;
 use stackship_domain::Timestamp;
 use stackship_store::clock;
 use stackship_store::records::runners;
-use stackship_store::records::tokens::{NewToken, Principal, authenticate, create, list, revoke};
+use stackship_store::records::tokens::{
+    Descent, NewToken, Principal, Revoked, authenticate, create, list, revoke,
+};
 
 use crate::support::World;
 
@@ -15,6 +17,7 @@ fn new(world: &World, expires_at: Option<Timestamp>) -> NewToken {
         user: world.user,
         description: "CI".to_owned(),
         expires_at,
+        descent: Descent::Machine,
     }
 }
 
@@ -36,17 +39,18 @@ async fn a_token_speaks_for_its_user_until_it_is_revoked(pool: PgPool) {
 
     let (other, ..) = world.other_tenant().await;
     let elsewhere = crate::support::origin(world.user).within(other);
-    assert!(
-        !revoke(&world.store, &elsewhere, token).await.unwrap(),
-        "another organization revoked it"
-    );
+    let foreign = revoke(&world.store, &elsewhere, token).await.unwrap();
+    assert_eq!(foreign, None, "another organization revoked it");
     assert_eq!(
         authenticate(&world.store, secret.expose()).await.unwrap(),
         Some(principal)
     );
 
-    assert!(revoke(&world.store, &world.context(), token).await.unwrap());
-    assert!(!revoke(&world.store, &world.context(), token).await.unwrap());
+    let alone = Some(Revoked { descendants: 0 });
+    for expected in [alone, None] {
+        let revoked = revoke(&world.store, &world.context(), token).await;
+        assert_eq!(revoked.unwrap(), expected);
+    }
     assert_eq!(
         authenticate(&world.store, secret.expose()).await.unwrap(),
         None

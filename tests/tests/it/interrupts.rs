@@ -74,7 +74,7 @@ fn ctrl_c_and_yes_while_the_apply_streams_leave_doubt_the_lock_and_what_was_done
     let world = world();
     let (workspace, checkout) = world.begin("interrupt-apply", LONG_APPLY);
     let mut terminal = begun(&checkout);
-    let held = world.owner.detail(&workspace)["lock"].clone();
+    let held = world.owner.lock(&workspace);
     terminal.ctrl_c();
     terminal.expect(QUESTION);
     terminal.type_line("yes");
@@ -90,7 +90,7 @@ fn ctrl_c_and_yes_while_the_apply_streams_leave_doubt_the_lock_and_what_was_done
         "{doubtful:#}"
     );
     let detail = world.owner.detail(&workspace);
-    assert_eq!(detail["lock"], held);
+    assert_eq!(world.owner.lock(&workspace), held);
     assert!(
         detail["state"].is_null(),
         "nothing half-done is published: {detail:#}"

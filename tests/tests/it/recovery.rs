@@ -40,7 +40,7 @@ fn what_a_killed_runner_had_made_is_adopted_and_not_made_again() {
     world.owner.approve(&run);
     world.owner.wait_log(&run, "apply", "begun");
     world.owner.wait_log(&run, "apply", "saved");
-    let held = world.owner.detail(&workspace)["lock"].clone();
+    let held = world.owner.lock(&workspace);
     world.server.signal(Signal::SIGKILL);
     world.server.wait_exit();
     world.restart();
@@ -50,7 +50,7 @@ fn what_a_killed_runner_had_made_is_adopted_and_not_made_again() {
     assert_eq!(seen["doubt"]["reason"], "lease_lost", "{seen:#}");
     assert!(!seen["tofu_started_at"].is_null(), "{seen:#}");
     assert_eq!(seen["choices"]["adopt"]["possible"], true, "{seen:#}");
-    assert_eq!(world.owner.detail(&workspace)["lock"], held);
+    assert_eq!(world.owner.lock(&workspace), held);
 
     let reason = json!({"reason": "The runner was killed by this test."});
     let adopted = world.owner.post(&format!("{path}/adopt"), &reason);

@@ -34,7 +34,7 @@ fn a_remote_runner_that_dies_is_replaced_in_a_plan_and_leaves_a_question_in_an_a
 
     world.owner.approve(&run);
     world.owner.wait_log(&run, "apply", "begun");
-    let held = world.owner.detail(&workspace)["lock"].clone();
+    let held = world.owner.lock(&workspace);
     runner.kill();
     runner.restart();
     let doubtful = world.owner.wait_status(&run, "recovery_required");
@@ -46,7 +46,7 @@ fn a_remote_runner_that_dies_is_replaced_in_a_plan_and_leaves_a_question_in_an_a
         "an apply is never begun a second time: {doubtful:#}"
     );
     let detail = world.owner.detail(&workspace);
-    assert_eq!(detail["lock"], held);
+    assert_eq!(world.owner.lock(&workspace), held);
     assert!(detail["state"].is_null(), "{detail:#}");
 
     // The runner itself is as good as before.

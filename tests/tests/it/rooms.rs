@@ -45,7 +45,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "workflow",
-        ours: &["domain", "store", "runner-protocol"],
+        ours: &["domain", "policy", "store", "runner-protocol"],
         never: &["sqlx", "axum"],
     },
     Room {
@@ -57,6 +57,7 @@ const ROOMS: &[Room] = &[
         name: "api",
         ours: &[
             "domain",
+            "policy",
             "store",
             "policy",
             "projections",

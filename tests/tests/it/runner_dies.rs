@@ -24,14 +24,14 @@ resource "terraform_data" "one" {
         .start(&workspace, "plan_and_apply", &[("main.tf", main)]);
     world.owner.approve(&run);
     world.owner.wait_log(&run, "apply", "begun");
-    let held = world.owner.detail(&workspace)["lock"].clone();
+    let held = world.owner.lock(&workspace);
     world.server.signal(Signal::SIGKILL);
     world.server.wait_exit();
     world.restart();
     let doubtful = world.owner.wait_status(&run, "recovery_required");
     assert!(!doubtful["recovery"].is_null(), "{doubtful:#}");
     let detail = world.owner.detail(&workspace);
-    assert_eq!(detail["lock"], held);
+    assert_eq!(world.owner.lock(&workspace), held);
     assert!(detail["state"].is_null(), "{detail:#}");
 
     let reason = json!({"reason": "The runner was killed by this test."});

@@ -59,7 +59,7 @@ resource "terraform_data" "one" {
     let run = world.owner.start(&workspace, "plan_and_apply", &files);
     world.owner.approve(&run);
     world.owner.wait_log(&run, "apply", "begun");
-    let held = world.owner.detail(&workspace)["lock"].clone();
+    let held = world.owner.lock(&workspace);
     world.owner.cancel(&run);
     let doubtful = world.owner.wait_status(&run, "recovery_required");
     assert_eq!(
@@ -71,6 +71,6 @@ resource "terraform_data" "one" {
         "{doubtful:#}"
     );
     let detail = world.owner.detail(&workspace);
-    assert_eq!(detail["lock"], held);
+    assert_eq!(world.owner.lock(&workspace), held);
     assert!(detail["state"].is_null(), "{detail:#}");
 }

@@ -3,6 +3,7 @@
 mod apply;
 mod end;
 mod plan;
+mod policy;
 mod queue;
 
 use stackship_domain::ids::RunId;
@@ -10,7 +11,10 @@ use stackship_domain::run::{Command, Facts, Hold, Run, Standing};
 use stackship_store::log::CommandError;
 use stackship_store::{Store, clock};
 
-use crate::{StepError, policy, system};
+use crate::{StepError, system};
+
+pub use policy::check_policies;
+pub(crate) use queue::approval_deadline;
 
 /// The most steps that one look may lead to; a run needs fewer, so more would be a loop.
 const STEPS_MAX: usize = 24;
@@ -22,6 +26,17 @@ enum Step {
     Done,
     /// Nothing is due: the run waits for a person, a runner, its turn or the clock.
     Waiting,
+    /// Its policy check is due.
+    PolicyCheck,
+}
+
+/// What is due after a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing.
+    Nothing,
+    /// The plan is to be judged: [`check_policies`], and then another look.
+    PolicyCheck,
 }
 
 /// A born run under the eye of the workflow.
@@ -46,12 +61,13 @@ impl Subject<'_> {
     }
 }
 
-/// Takes every step of `run` that is due now.
-pub async fn advance(store: &Store, run: RunId) -> Result<(), StepError> {
+/// Takes every step of `run` that is due now and takes no time.
+pub async fn advance(store: &Store, run: RunId) -> Result<Due, StepError> {
     for _ in 0..STEPS_MAX {
         match step(store, run).await {
             Ok(Step::Done) => {}
-            Ok(Step::Waiting) => return Ok(()),
+            Ok(Step::Waiting) => return Ok(Due::Nothing),
+            Ok(Step::PolicyCheck) => return Ok(Due::PolicyCheck),
             // Somebody else moved the run between the look and the step: look again.
             Err(StepError::Run(CommandError::Refused(refusal))) => {
                 tracing::debug!(run.id = %run, reason = %refusal, "A step was no longer due");
@@ -60,7 +76,7 @@ pub async fn advance(store: &Store, run: RunId) -> Result<(), StepError> {
         }
     }
     tracing::error!(run.id = %run, steps = STEPS_MAX, "A run keeps having steps due; leaving it to the next sweep");
-    Ok(())
+    Ok(Due::Nothing)
 }
 
 async fn step(store: &Store, id: RunId) -> Result<Step, StepError> {
@@ -87,22 +103,12 @@ async fn step(store: &Store, id: RunId) -> Result<Step, StepError> {
             plan::step(&subject, attempt.id).await
         }
         Standing::Planned { .. } => subject.command(Command::StartPolicyCheck).await,
-        Standing::PolicyChecking { plan } => {
-            let result =
-                policy::evaluate(store, facts.organization, facts.workspace, id, plan).await?;
-            let approval_expires_at = queue::approval_deadline(&subject).await?;
-            subject
-                .command(Command::RecordPolicy {
-                    result,
-                    approval_expires_at,
-                })
-                .await
-        }
+        Standing::PolicyChecking { .. } => Ok(Step::PolicyCheck),
         Standing::AwaitingApproval { expires_at, .. }
         | Standing::OverrideRequired { expires_at, .. } => {
             let at = clock::now();
             if at < *expires_at {
-                Ok(Step::Waiting)
+                policy::waits(&subject).await
             } else {
                 subject.command(Command::Expire { at }).await
             }

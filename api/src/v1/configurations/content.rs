@@ -17,8 +17,6 @@ use crate::{ApiError, App};
 
 /// The most bytes of an archive.
 pub(super) const CONFIGURATION_BYTES_MAX: u64 = 100 * 1024 * 1024;
-/// How much of a refused upload is still taken in, in bytes.
-const DRAINED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Request header with the SHA-256 that the sender computed.
 pub(super) const SHA256_HEADER: &str = "x-stackship-sha256";
 /// What every gzip file begins with.
@@ -81,30 +79,22 @@ impl Content {
             kind: ObjectKind::Configuration,
             bytes_max: CONFIGURATION_BYTES_MAX,
         };
-        let mut chunks = chunks_of(self.body).await?;
-        let reader = StreamReader::new(checked(&mut chunks, self.announced).boxed());
-        let stored = match app.store.objects.put(new, reader).await {
-            Ok(stored) => stored,
-            Err(error) => {
-                drain(chunks).await;
-                return Err(refusal(error));
-            }
-        };
-        let (context, id) = (may.caller.command(), may.configuration.id);
+        let chunks = chunks_of(self.body)?;
+        let reader = StreamReader::new(checked(chunks, self.announced).boxed());
+        let stored = app.store.objects.put(new, reader).await.map_err(refusal)?;
+        let (context, id) = (may.caller.command()?, may.configuration.id);
         configuration_versions::uploaded(&app.store, &context, id, stored).await?;
         Ok(())
     }
 
     /// Takes the bytes only if they are the ones that were stored before.
     pub(super) async fn compare(self, stored: Sha256Digest) -> Result<(), ApiError> {
-        let mut chunks = chunks_of(self.body).await?;
-        match digest(checked(&mut chunks, self.announced).boxed()).await {
-            Ok(found) if found == stored => Ok(()),
-            Ok(_) => Err(immutable()),
-            Err(error) => {
-                drain(chunks).await;
-                Err(refusal(error))
-            }
+        let chunks = chunks_of(self.body)?;
+        let found = digest(checked(chunks, self.announced).boxed()).await;
+        if found.map_err(refusal)? == stored {
+            Ok(())
+        } else {
+            Err(immutable())
         }
     }
 }
@@ -125,14 +115,11 @@ async fn digest(
 }
 
 /// The chunks of a body, unless its announced length alone is too much.
-async fn chunks_of(body: Body) -> Result<BodyDataStream, ApiError> {
-    let bytes = body.size_hint().lower();
-    let chunks = body.into_data_stream();
-    if bytes > CONFIGURATION_BYTES_MAX {
-        drain(chunks).await;
+fn chunks_of(body: Body) -> Result<BodyDataStream, ApiError> {
+    if body.size_hint().lower() > CONFIGURATION_BYTES_MAX {
         return Err(too_large().into());
     }
-    Ok(chunks)
+    Ok(body.into_data_stream())
 }
 
 fn too_large() -> StoreError {
@@ -152,7 +139,7 @@ fn immutable() -> ApiError {
 
 /// The chunks, ending in an error where they turn out not to be what they should.
 fn checked(
-    chunks: &mut BodyDataStream,
+    chunks: BodyDataStream,
     announced: Option<Sha256Digest>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
     let end = futures::stream::once(future::ready(Ok(Bytes::new())));
@@ -163,18 +150,6 @@ fn checked(
         .chain(end)
         .map(move |chunk| inspection.pass(chunk?))
         .try_filter(|chunk| future::ready(!chunk.is_empty()))
-}
-
-/// Takes in what is left of a refused upload: a sender that is cut off sees a broken connection and
-/// never reads the refusal.
-async fn drain(mut chunks: BodyDataStream) {
-    let mut left = DRAINED_BYTES_MAX;
-    while let Some(Ok(chunk)) = chunks.next().await {
-        left = left.saturating_sub(chunk.len() as u64);
-        if left == 0 {
-            return;
-        }
-    }
 }
 
 /// What has been seen of the bytes so far.

@@ -13,9 +13,9 @@ use utoipa_axum::routes;
 
 use super::view::{self, RunView};
 use crate::auth::{InRun, RunApprove, RunCancel};
-use crate::v1::ReasonBody;
 use crate::v1::answer::Data;
 use crate::v1::body::Body;
+use crate::v1::reason::ReasonBody;
 use crate::{ApiError, App};
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -44,7 +44,7 @@ async fn run_approve(
     Body(body): Body<Approval>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let committed = decisions::approve(&app.store, &context, run, body.binding_digest).await?;
     answer(&app, organization, run, committed).await
 }
@@ -59,7 +59,7 @@ async fn run_discard(
     Body(body): Body<ReasonBody>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
-    let (context, reason) = (may.caller.command(), body.checked()?);
+    let (context, reason) = (may.caller.command()?, body.checked()?);
     let committed = decisions::discard(&app.store, &context, run, reason).await?;
     answer(&app, organization, run, committed).await
 }
@@ -74,7 +74,7 @@ async fn run_cancel(
     Body(body): Body<ReasonBody>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
-    let (context, reason) = (may.caller.command(), body.checked()?);
+    let (context, reason) = (may.caller.command()?, body.checked()?);
     let committed = decisions::cancel(&app.store, &context, run, reason).await?;
     answer(&app, organization, run, committed).await
 }

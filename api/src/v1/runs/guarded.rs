@@ -10,7 +10,6 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use stackship_domain::run::PlanRecord;
 use stackship_projections::RunReview;
 use stackship_runner_protocol::PLAN_BYTES_MAX;
@@ -18,14 +17,13 @@ use stackship_store::StoreError;
 use stackship_store::objects::ObjectKind;
 use stackship_store::records::releases::{Release, tell_release};
 use stackship_store::states::{self, STATE_BYTES_MAX};
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::artifacts::{self, Recorded};
 use crate::auth::{ArtifactReadSensitive, Denied, InRun, NoQuery, Proven, Requires, StateRecover};
-use crate::v1::body::{self, Body};
-use crate::v1::{GIVEN_REASON_CHARS_MIN, REASON_CHARS_MAX};
+use crate::v1::body::Body;
+use crate::v1::reason::FullReason;
 use crate::{ApiError, App};
 
 pub(in crate::v1) fn router() -> OpenApiRouter<App> {
@@ -34,33 +32,17 @@ pub(in crate::v1) fn router() -> OpenApiRouter<App> {
         .routes(routes!(run_emergency_state))
 }
 
-/// Why somebody needs it.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct DownloadBody {
-    /// For those who read the history: 10 to 1000 characters.
-    reason: String,
-}
-
-impl DownloadBody {
-    fn checked(self) -> Result<String, ApiError> {
-        let bounds = GIVEN_REASON_CHARS_MIN..=REASON_CHARS_MAX;
-        body::plain_text("REASON_INVALID", "reason", self.reason.trim(), bounds)?;
-        Ok(self.reason)
-    }
-}
-
 /// Downloads the plan file as OpenTofu wrote it, secrets in clear. Needs a proof not older than 15
 /// minutes (`/v1/user/step-up`).
 #[utoipa::path(post, path = "/v1/runs/{run}/raw-plan", tag = "runs",
-    params(("run" = String, Path)), request_body = DownloadBody,
+    params(("run" = String, Path)), request_body = FullReason,
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream")))]
 async fn run_raw_plan(
     State(app): State<App>,
     may: InRun<ArtifactReadSensitive>,
     _no_query: NoQuery,
     _proven: Proven,
-    Body(body): Body<DownloadBody>,
+    Body(body): Body<FullReason>,
 ) -> Result<Response, ApiError> {
     let reason = body.checked()?;
     let review = review(&app, &may).await?;
@@ -76,7 +58,7 @@ async fn run_raw_plan(
 /// Downloads the state that an apply left behind when it failed or its outcome is in doubt. Needs
 /// `state:recover` besides, and a proof not older than 15 minutes (`/v1/user/step-up`).
 #[utoipa::path(post, path = "/v1/runs/{run}/emergency-state", tag = "runs",
-    params(("run" = String, Path)), request_body = DownloadBody,
+    params(("run" = String, Path)), request_body = FullReason,
     responses((status = 200, body = Vec<u8>, content_type = "application/octet-stream")))]
 async fn run_emergency_state(
     State(app): State<App>,
@@ -84,7 +66,7 @@ async fn run_emergency_state(
     _also: InRun<StateRecover>,
     _no_query: NoQuery,
     _proven: Proven,
-    Body(body): Body<DownloadBody>,
+    Body(body): Body<FullReason>,
 ) -> Result<Response, ApiError> {
     let reason = body.checked()?;
     let review = review(&app, &may).await?;
@@ -156,7 +138,7 @@ async fn release<P: Requires>(
         bytes: found.bytes,
         reason,
     };
-    tell_release(&app.store, &may.caller.command(), &release).await?;
+    tell_release(&app.store, &may.caller.command()?, &release).await?;
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_LENGTH, reader.bytes().to_string()),

@@ -4,6 +4,7 @@ mod decisions;
 mod evidence;
 mod guarded;
 mod plan_changes;
+mod policy;
 mod recovery;
 mod request;
 mod review;
@@ -41,6 +42,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(run_read))
         .merge(review::router())
         .merge(plan_changes::router())
+        .merge(policy::router())
         .merge(decisions::router())
         .merge(recovery::router())
 }
@@ -181,8 +183,9 @@ async fn run_create(
     may: InWorkspace<RunCreate>,
     Body(body): Body<NewRunBody>,
 ) -> Result<(StatusCode, Data<RunView>), ApiError> {
+    let context = may.caller.command()?;
     let request = body.request(&app, may.workspace).await?;
-    let (organization, context) = (request.organization, may.caller.command());
+    let organization = request.organization;
     let run = create::create_run(&app.store, &context, request).await?;
     let limit = READ_YOUR_WRITES_LIMIT;
     app.waiter.wait_run(run.run, run.sequence, limit).await?;

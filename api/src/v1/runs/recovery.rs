@@ -3,9 +3,7 @@
 pub(super) mod evidence;
 
 use axum::extract::State;
-use serde::Deserialize;
 use stackship_workflow::recovery;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -13,8 +11,8 @@ use super::decisions::answer;
 use super::view::RunView;
 use crate::auth::{InRun, RunRead, RunRecover, StateRecover};
 use crate::v1::answer::Data;
-use crate::v1::body::{Body, plain_text};
-use crate::v1::{GIVEN_REASON_CHARS_MIN, REASON_CHARS_MAX};
+use crate::v1::body::Body;
+use crate::v1::reason::FullReason;
 use crate::{ApiError, App};
 use evidence::RecoveryEvidence;
 
@@ -23,23 +21,6 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(run_recovery))
         .routes(routes!(run_recovery_adopt))
         .routes(routes!(run_recovery_no_change))
-}
-
-/// Why an operator decides so.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct RecoveryReason {
-    /// What was looked at and found, for those who read the history.
-    #[schema(min_length = 10, max_length = 1000)]
-    reason: String,
-}
-
-impl RecoveryReason {
-    fn checked(self) -> Result<String, ApiError> {
-        let bounds = GIVEN_REASON_CHARS_MIN..=REASON_CHARS_MAX;
-        plain_text("REASON_INVALID", "reason", &self.reason, bounds)?;
-        Ok(self.reason)
-    }
 }
 
 /// Shows why an apply is in doubt, what it left, and what each choice would do. What was never
@@ -57,16 +38,16 @@ async fn run_recovery(
 /// Makes the state that the apply left the workspace's state, and ends the run. Needs `run:recover`
 /// and `state:recover`.
 #[utoipa::path(post, path = "/v1/runs/{run}/recovery/adopt", tag = "runs",
-    params(("run" = String, Path)), request_body = RecoveryReason,
+    params(("run" = String, Path)), request_body = FullReason,
     responses((status = 200, body = Data<RunView>)))]
 async fn run_recovery_adopt(
     State(app): State<App>,
     may: InRun<RunRecover>,
     _state: InRun<StateRecover>,
-    Body(body): Body<RecoveryReason>,
+    Body(body): Body<FullReason>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
-    let (context, reason) = (may.caller.command(), body.checked()?);
+    let (context, reason) = (may.caller.command()?, body.checked()?);
     let committed = recovery::adopt(&app.store, &context, run, reason).await?;
     answer(&app, organization, run, committed).await
 }
@@ -74,15 +55,15 @@ async fn run_recovery_adopt(
 /// Declares that the apply changed nothing, and ends the run: the workspace keeps its state. Needs
 /// `run:recover`.
 #[utoipa::path(post, path = "/v1/runs/{run}/recovery/no-change", tag = "runs",
-    params(("run" = String, Path)), request_body = RecoveryReason,
+    params(("run" = String, Path)), request_body = FullReason,
     responses((status = 200, body = Data<RunView>)))]
 async fn run_recovery_no_change(
     State(app): State<App>,
     may: InRun<RunRecover>,
-    Body(body): Body<RecoveryReason>,
+    Body(body): Body<FullReason>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
-    let (context, reason) = (may.caller.command(), body.checked()?);
+    let (context, reason) = (may.caller.command()?, body.checked()?);
     let committed = recovery::declare_no_change(&app.store, &context, run, reason).await?;
     answer(&app, organization, run, committed).await
 }

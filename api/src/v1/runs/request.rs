@@ -25,6 +25,9 @@ pub(super) struct NewRunBody {
     #[schema(schema_with = schema::run_kind)]
     #[serde(default = "plan_and_apply")]
     kind: RunKind,
+    /// What it is made from, in any words: a branch, a pull request. A newer speculative run of the same
+    /// workspace and ref takes the place of one that is still queued or planning.
+    git_ref: Option<String>,
     /// What the plan is asked for.
     #[serde(default)]
     options: OptionsBody,
@@ -98,7 +101,10 @@ impl NewRunBody {
             configuration,
             kind: self.kind,
             message: self.message,
-            source: Source::plain(SourceKind::Api),
+            source: Source {
+                git_ref: self.git_ref,
+                ..Source::plain(SourceKind::Api)
+            },
             auto_apply: false,
             destroy: false,
             options: self.options.into(),

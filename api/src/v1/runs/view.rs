@@ -4,19 +4,21 @@ pub(super) mod phases;
 
 use serde::Serialize;
 use stackship_domain::ids::{
-    ConfigurationVersionId, InputSnapshotId, OrganizationId, ProjectId, RunId, WorkspaceId,
+    ConfigurationVersionId, InputSnapshotId, OrganizationId, ProjectId, RunId, StateVersionId,
+    WorkspaceId,
 };
-use stackship_domain::run::{Facts, RunKind, Source, SourceKind, Status, TerminalReason};
+use stackship_domain::run::{Facts, RunKind, Source, SourceKind, Status, TerminalReason, Warning};
 use stackship_domain::{Actor, Sha256Digest, Timestamp, TofuVersion};
-use stackship_projections::RunReview;
 use stackship_projections::run_review::{End, RecoveryReview};
+use stackship_projections::{RunReview, WorkspaceStatus};
 use utoipa::ToSchema;
 
 use super::evidence::{self, ApprovalView};
+use super::policy::{self, PolicyPinsView, PolicyView};
 use super::waiting::{WaitingFor, waiting_for};
 use crate::v1::schema;
 use crate::{ApiError, App};
-use phases::{ApplyView, PlanView, PolicyView};
+use phases::{ApplyView, PlanView};
 
 /// A run.
 #[derive(Serialize, ToSchema)]
@@ -55,6 +57,9 @@ pub(super) struct RunView {
     pins: PinsView,
     /// Keys of sensitive variables that a speculative run goes without.
     withheld_variables: Vec<String>,
+    /// What whoever approves must know. It was recorded when the run got its workspace's lock; before,
+    /// and for a speculative run, it is what the workspace has to say now.
+    warnings: Vec<WarningView>,
     /// What it waits for; null while somebody works on it, and once it has ended.
     waiting_for: Option<WaitingFor>,
     /// The plan phase.
@@ -95,6 +100,8 @@ struct PinsView {
     platform: String,
     /// Directory below the configuration's root in which OpenTofu runs.
     working_directory: String,
+    /// The policies that it is judged by.
+    policies: PolicyPinsView,
 }
 
 /// Where a run came from.
@@ -125,6 +132,34 @@ struct RecoveryView {
     /// Since when.
     #[schema(schema_with = schema::time)]
     since: Timestamp,
+}
+
+/// One thing to know before a plan is approved.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WarningView {
+    /// Its code.
+    #[schema(schema_with = schema::warning)]
+    kind: &'static str,
+    /// The run that it is about.
+    #[schema(value_type = String)]
+    run: RunId,
+    /// The state that it is about.
+    #[schema(value_type = String)]
+    state_version: StateVersionId,
+    /// What is the matter and what to do.
+    message: String,
+}
+
+impl From<&Warning> for WarningView {
+    fn from(warning: &Warning) -> Self {
+        let Warning::EmergencyStateNotAdopted { run, state, .. } = warning;
+        Self {
+            kind: warning.code(),
+            run: *run,
+            state_version: *state,
+            message: warning.sentence(),
+        }
+    }
 }
 
 /// How a run ended.
@@ -161,6 +196,7 @@ impl From<&Facts> for PinsView {
             region: facts.pins.region.clone(),
             platform: facts.pins.platform.clone(),
             working_directory: facts.working_directory.clone(),
+            policies: (&facts.pins.policies).into(),
         }
     }
 }
@@ -212,11 +248,28 @@ pub(super) async fn read(
     let review = review.ok_or(ApiError::Behind { run })?;
     let workspace = review.facts.workspace;
     let workspace = app.views.workspace_status(organization, workspace).await?;
-    let waiting_for = waiting_for(&review, workspace.as_ref());
-    Ok(view(review, waiting_for))
+    let waiting_for = waiting(app, &review, workspace.as_ref()).await?;
+    let warnings = review.to_be_known(workspace.as_ref());
+    Ok(view(review, &warnings, waiting_for))
 }
 
-fn view(review: RunReview, waiting_for: Option<WaitingFor>) -> RunView {
+/// What the run waits for, with where the run in its way stands.
+pub(super) async fn waiting(
+    app: &App,
+    review: &RunReview,
+    workspace: Option<&WorkspaceStatus>,
+) -> Result<Option<WaitingFor>, ApiError> {
+    let mut waiting_for = waiting_for(review, workspace);
+    if let Some(waiting) = &mut waiting_for
+        && let Some(ahead) = waiting.run_ahead()
+    {
+        let ahead = app.views.review(review.facts.organization, ahead).await?;
+        waiting.tell_status(ahead.map(|ahead| ahead.status));
+    }
+    Ok(waiting_for)
+}
+
+fn view(review: RunReview, warnings: &[Warning], waiting_for: Option<WaitingFor>) -> RunView {
     let pins = PinsView::from(&review.facts);
     RunView {
         id: review.run,
@@ -232,9 +285,10 @@ fn view(review: RunReview, waiting_for: Option<WaitingFor>) -> RunView {
         updated_at: review.updated_at,
         pins,
         withheld_variables: review.facts.withheld_variables,
+        warnings: warnings.iter().map(Into::into).collect(),
         waiting_for,
         plan: review.plan.into(),
-        policy: review.policy.result.map(Into::into),
+        policy: policy::view(review.policy),
         approval: evidence::approval(review.approval),
         apply: review.apply.into(),
         recovery: review.recovery.map(Into::into),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use stackship_domain::Timestamp;
+use stackship_domain::ids::RunId;
 use stackship_domain::run::{RunKind, Status};
 use stackship_domain::workspace::Holder;
 use stackship_projections::run_review::Decision;
@@ -18,11 +19,29 @@ pub(super) struct WaitingFor {
     pub(super) kind: WaitingKind,
     /// Who or what exactly: the run or the person in the way.
     id: Option<String>,
+    /// Where the run in the way stands: what has to happen to it first.
+    #[schema(value_type = Option<String>)]
+    status: Option<Status>,
+    /// Why a person locked the workspace, in their words.
+    reason: Option<String>,
     /// Where in the workspace's queue it stands, counted from 1.
     queue_position: Option<usize>,
     /// Since when it waits for this.
     #[schema(schema_with = schema::time)]
     since: Timestamp,
+}
+
+impl WaitingFor {
+    /// The run in the way, if it is one.
+    pub(super) fn run_ahead(&self) -> Option<RunId> {
+        let id = self.id.as_ref().filter(|_| self.kind == WaitingKind::Run)?;
+        id.parse().ok()
+    }
+
+    /// Adds where that run stands.
+    pub(super) const fn tell_status(&mut self, status: Option<Status>) {
+        self.status = status;
+    }
 }
 
 /// What a run can wait for.
@@ -57,6 +76,8 @@ pub(super) fn waiting_for(
         Some(WaitingFor {
             kind,
             id: None,
+            status: None,
+            reason: None,
             queue_position: None,
             since: since(time),
         })
@@ -111,9 +132,8 @@ fn queued(review: &RunReview, workspace: Option<&WorkspaceStatus>) -> WaitingFor
     let place = workspace
         .and_then(|workspace| workspace.place_of(review.run))
         .filter(|_| !waits_for_runner);
-    let held_since = workspace
-        .and_then(|workspace| workspace.lock.as_ref())
-        .map(|lock| lock.since);
+    let lock = workspace.and_then(|workspace| workspace.lock.as_ref());
+    let held_since = lock.map(|lock| lock.since);
     let created_at = review.facts.created_at;
     let (kind, id, since) = match place.and_then(|place: QueuePlace| place.blocked_by) {
         Some(Holder::Run { run }) => (WaitingKind::Run, Some(run.to_string()), held_since),
@@ -125,9 +145,12 @@ fn queued(review: &RunReview, workspace: Option<&WorkspaceStatus>) -> WaitingFor
             (WaitingKind::Runner, None, since)
         }
     };
+    let reason = lock.filter(|_| kind == WaitingKind::PersonLock);
     WaitingFor {
         kind,
         id,
+        status: None,
+        reason: reason.and_then(|lock| lock.reason.clone()),
         queue_position: place.map(|place| place.position),
         // A lock that was there before the run does not make it wait for longer than it exists.
         since: since_at_least(since, created_at),

@@ -11,10 +11,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::view::{self, WorkspaceDetail};
-use crate::auth::{Denied, InWorkspace, WorkspaceLock};
+use crate::auth::{Denied, InWorkspace, Requires, WorkspaceForceUnlock, WorkspaceLock};
 use crate::v1::answer::Data;
-use crate::v1::body::{Body, plain_text};
-use crate::v1::{REASON_CHARS_MAX, ReasonBody};
+use crate::v1::body::Body;
+use crate::v1::reason::{GivenReason, ReasonBody};
 use crate::{ApiError, App};
 
 pub(super) fn router() -> OpenApiRouter<App> {
@@ -29,14 +29,6 @@ pub(super) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// Why somebody else's lock is broken.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ForceUnlock {
-    /// Why, for those who read the history.
-    reason: String,
-}
-
 /// Takes the lock by hand: runs wait until it is given back.
 #[utoipa::path(post, path = "/v1/workspaces/{workspace}/lock", tag = "workspaces",
     params(("workspace" = String, Path)), request_body = ReasonBody,
@@ -46,7 +38,7 @@ async fn workspace_lock(
     may: InWorkspace<WorkspaceLock>,
     Body(body): Body<ReasonBody>,
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
-    let (by, context) = (person(&may)?, may.caller.command());
+    let (by, context) = (person(&may)?, may.caller.command()?);
     let reason = body.checked()?;
     let committed = decisions::lock(&app.store, &context, may.workspace.id, by, reason).await?;
     answer(&app, may, committed).await
@@ -61,43 +53,38 @@ async fn workspace_unlock(
     may: InWorkspace<WorkspaceLock>,
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
-    let (by, context) = (person(&may)?, may.caller.command());
+    let (by, context) = (person(&may)?, may.caller.command()?);
     let committed = decisions::unlock(&app.store, &context, may.workspace.id, by).await?;
     answer(&app, may, committed).await
 }
 
-/// Breaks another person's lock. A run's lock does not yield: it ends with its run.
+/// Breaks a lock that a person holds. A run's lock does not yield, whether the run applies or only
+/// waits: it ends with its run, which the refusal names. An owner does this, and the reason is part of
+/// the history.
 #[utoipa::path(post, path = "/v1/workspaces/{workspace}/force-unlock", tag = "workspaces",
-    params(("workspace" = String, Path)), request_body = ForceUnlock,
+    params(("workspace" = String, Path)), request_body = GivenReason,
     responses((status = 200, body = Data<WorkspaceDetail>)))]
 async fn workspace_force_unlock(
     State(app): State<App>,
-    may: InWorkspace<WorkspaceLock>,
-    Body(body): Body<ForceUnlock>,
+    may: InWorkspace<WorkspaceForceUnlock>,
+    Body(body): Body<GivenReason>,
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
-    plain_text(
-        "REASON_INVALID",
-        "reason",
-        &body.reason,
-        1..=REASON_CHARS_MAX,
-    )?;
-    let (by, context) = (person(&may)?, may.caller.command());
-    let workspace = may.workspace.id;
-    let committed =
-        decisions::force_unlock(&app.store, &context, workspace, by, body.reason).await?;
+    let (by, context) = (person(&may)?, may.caller.command()?);
+    let (workspace, reason) = (may.workspace.id, body.checked()?);
+    let committed = decisions::force_unlock(&app.store, &context, workspace, by, reason).await?;
     answer(&app, may, committed).await
 }
 
-fn person(may: &InWorkspace<WorkspaceLock>) -> Result<UserId, Denied> {
+fn person<P: Requires>(may: &InWorkspace<P>) -> Result<UserId, Denied> {
     may.caller
         .user()
         .map(|user| user.user)
         .ok_or(Denied::RunToken)
 }
 
-async fn answer(
+async fn answer<P: Requires>(
     app: &App,
-    may: InWorkspace<WorkspaceLock>,
+    may: InWorkspace<P>,
     committed: Committed,
 ) -> Result<Data<WorkspaceDetail>, ApiError> {
     let limit = READ_YOUR_WRITES_LIMIT;

@@ -101,7 +101,7 @@ async fn workspace_create(
 ) -> Result<(StatusCode, Data<WorkspaceDetail>), ApiError> {
     let may = project_named(&app, tenant, &body.project).await?;
     let new = new_workspace(&app, may.project.id, body)?;
-    let id = workspaces::create(&app.store, &may.caller.command(), &new).await?;
+    let id = workspaces::create(&app.store, &may.caller.command()?, &new).await?;
     let workspace = workspaces::by_id(&app.store.pool, may.project.organization, id).await?;
     let workspace = workspace.ok_or(Denied::not_found("workspace"))?;
     Ok(created(view::detail(&app, workspace).await?))
@@ -225,7 +225,7 @@ async fn workspace_change(
         region: body.region,
         approval_seconds: body.approval_seconds,
     };
-    let context = may.caller.command();
+    let context = may.caller.command()?;
     let changed = workspaces::update(&app.store, &context, may.workspace.id, &change).await?;
     let changed = changed.ok_or(Denied::not_found("workspace"))?;
     Ok(view::detail(&app, changed).await?.into())

@@ -1,10 +1,14 @@
 //! Workspaces as this edge shows them.
 
 use serde::Serialize;
-use stackship_domain::ids::{ProjectId, RunId, StateVersionId, UserId, WorkspaceId};
+use stackship_domain::ids::{
+    OrganizationId, ProjectId, RunId, StateVersionId, UserId, WorkspaceId,
+};
+use stackship_domain::run::Status;
 use stackship_domain::workspace::{Holder, StateHead};
 use stackship_domain::{Name, Sha256Digest, Timestamp, TofuVersion};
 use stackship_projections::workspace_status::HeldLock;
+use stackship_store::records::users;
 use stackship_store::records::workspaces::Workspace;
 use utoipa::ToSchema;
 
@@ -101,12 +105,17 @@ enum HolderView {
         /// Which one.
         #[schema(value_type = String)]
         id: RunId,
+        /// Where it stands: why it still holds the lock.
+        #[schema(value_type = Option<String>)]
+        status: Option<Status>,
     },
     /// A person, by hand.
     User {
         /// Who.
         #[schema(value_type = String)]
         id: UserId,
+        /// What they are called.
+        name: Option<String>,
     },
 }
 
@@ -125,17 +134,33 @@ struct StateView {
     sha256: Sha256Digest,
 }
 
-impl From<HeldLock> for LockView {
-    fn from(lock: HeldLock) -> Self {
-        Self {
-            holder: match lock.holder {
-                Holder::Run { run } => HolderView::Run { id: run },
-                Holder::User { user } => HolderView::User { id: user },
-            },
-            since: lock.since,
-            reason: lock.reason,
-        }
-    }
+/// A held lock, with what others need to know of its holder.
+async fn lock_view(
+    app: &App,
+    organization: OrganizationId,
+    lock: HeldLock,
+) -> Result<LockView, ApiError> {
+    let holder = match lock.holder {
+        Holder::Run { run } => HolderView::Run {
+            id: run,
+            status: app
+                .views
+                .review(organization, run)
+                .await?
+                .map(|review| review.status),
+        },
+        Holder::User { user } => HolderView::User {
+            id: user,
+            name: users::display_names(&app.store.pool, &[user])
+                .await?
+                .remove(&user),
+        },
+    };
+    Ok(LockView {
+        holder,
+        since: lock.since,
+        reason: lock.reason,
+    })
 }
 
 impl From<StateHead> for StateView {
@@ -159,9 +184,13 @@ pub(super) async fn detail(app: &App, workspace: Workspace) -> Result<WorkspaceD
         Some(status) => (status.lock, status.queue, status.head),
         None => (None, Vec::new(), None),
     };
+    let lock = match lock {
+        Some(lock) => Some(lock_view(app, workspace.organization, lock).await?),
+        None => None,
+    };
     Ok(WorkspaceDetail {
         settings: workspace.into(),
-        lock: lock.map(Into::into),
+        lock,
         queue,
         state: head.map(Into::into),
     })

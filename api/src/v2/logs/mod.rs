@@ -11,7 +11,6 @@ pub use links::log_url;
 
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -23,7 +22,6 @@ use stackship_store::phase_logs::{self, LogPhase};
 use stackship_store::{StoreError, clock};
 use tokio::sync::broadcast;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use self::frame::{Frame, Window};
 use self::links::LogLink;
@@ -32,6 +30,7 @@ use super::error::V2Error;
 use super::mapping::is_over;
 use super::wire::Query;
 use crate::App;
+use crate::serving::Draining;
 
 /// How long a read without anything to say is held. The client sleeps half a second and more after an
 /// empty answer, so every held read saves one.
@@ -48,10 +47,6 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// have closed it died first.
 const CLOSED_AFTER_END_SECONDS: i64 = 10;
 
-/// Says that the server is going away: held reads are answered. A layer of the server brings it.
-#[derive(Debug, Clone)]
-pub struct Draining(pub CancellationToken);
-
 /// Which part of a log is read. The client replaces every other parameter by these two.
 #[derive(Debug, Deserialize)]
 pub struct LogQuery {
@@ -66,7 +61,7 @@ pub async fn read(
     State(app): State<App>,
     Signature(token): Signature,
     query: Result<Query<LogQuery>, V2Error>,
-    draining: Option<Extension<Draining>>,
+    Draining(draining): Draining,
 ) -> Result<Response, V2Error> {
     let link = LogLink::open(&app, &token).ok_or_else(|| V2Error::not_found("log"))?;
     match link.is_open(&app).await {
@@ -78,7 +73,6 @@ pub async fn read(
         }
     }
     let Query(query) = query?;
-    let draining = draining.map_or_else(CancellationToken::new, |Extension(draining)| draining.0);
     let limit = query
         .limit
         .unwrap_or(ANSWER_BYTES_MAX)

@@ -5,10 +5,12 @@
 //! the order in which the review tells them.
 
 mod outputs;
+mod policy;
 mod run;
 mod workspace;
 
 pub use outputs::{Output, outputs, parse_output_id};
+pub use policy::policy_check;
 pub use run::{
     RunView, SOURCE, apply_status, has_changes, is_over, listed_status, plan_status, run_resource,
 };

@@ -5,10 +5,11 @@ use stackship_projections::RunReview;
 use stackship_projections::run_review::{ApplyStatus, Decision, PlanStatus};
 
 use super::Rights;
+use super::policy::shown_policy_check;
 use crate::v2::ids::phase_id;
 use crate::v2::wire::{
     ActionFlags, Kind, RunAttributes, RunPermissions, RunRelationships, RunResource, StatusTimes,
-    ToNobody, ToOne,
+    ToMany, ToNobody, ToOne,
 };
 
 /// The client's word for "not from version control".
@@ -195,7 +196,7 @@ pub fn run_resource(view: RunView<'_>) -> RunResource {
                 Kind::ConfigurationVersions,
                 review.facts.configuration_version,
             ),
-            policy_checks: ToNobody::EMPTY,
+            policy_checks: ToMany::of(Kind::PolicyChecks, shown_policy_check(review)),
             cost_estimate: ToOne::NONE,
             task_stages: ToNobody::EMPTY,
         },

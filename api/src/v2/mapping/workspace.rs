@@ -25,6 +25,8 @@ pub struct Rights {
     pub create_run: bool,
     /// Approve and discard.
     pub approve: bool,
+    /// Let a soft-mandatory policy failure pass.
+    pub override_policy: bool,
     /// Cancel.
     pub cancel: bool,
     /// Change variables.
@@ -39,6 +41,7 @@ impl Rights {
             update: may(Permission::WorkspaceWrite),
             create_run: may(Permission::RunCreate),
             approve: may(Permission::RunApprove),
+            override_policy: may(Permission::PolicyOverrideSoft),
             cancel: may(Permission::RunCancel),
             write_variables: may(Permission::VariableWrite),
         }

@@ -24,7 +24,7 @@ pub async fn apply(
     State(app): State<App>,
     May(may): May<InRun<RunApprove>>,
 ) -> Result<StatusCode, V2Error> {
-    let outcome = decisions::approve_current(&app.store, &may.caller.command(), may.run.id).await;
+    let outcome = decisions::approve_current(&app.store, &may.caller.command()?, may.run.id).await;
     settle(&app, &may, outcome, was_approved_by).await
 }
 
@@ -33,7 +33,7 @@ pub async fn discard(
     State(app): State<App>,
     May(may): May<InRun<RunApprove>>,
 ) -> Result<StatusCode, V2Error> {
-    let outcome = decisions::discard(&app.store, &may.caller.command(), may.run.id, None).await;
+    let outcome = decisions::discard(&app.store, &may.caller.command()?, may.run.id, None).await;
     settle(&app, &may, outcome, was_discarded_by).await
 }
 
@@ -42,11 +42,11 @@ pub async fn cancel(
     State(app): State<App>,
     May(may): May<InRun<RunCancel>>,
 ) -> Result<StatusCode, V2Error> {
-    let outcome = decisions::cancel(&app.store, &may.caller.command(), may.run.id, None).await;
+    let outcome = decisions::cancel(&app.store, &may.caller.command()?, may.run.id, None).await;
     settle(&app, &may, outcome, was_canceled_by).await
 }
 
-async fn settle<P: Requires>(
+pub(super) async fn settle<P: Requires>(
     app: &App,
     may: &InRun<P>,
     outcome: Outcome,

@@ -58,7 +58,7 @@ pub async fn create(
         options: options(&attributes),
         variables: variables(attributes),
     };
-    let created = create_run(&app.store, &may.caller.command(), request)
+    let created = create_run(&app.store, &may.caller.command()?, request)
         .await
         .map_err(refusal)?;
     let organization = may.workspace.organization;

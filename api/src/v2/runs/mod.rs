@@ -3,12 +3,14 @@
 mod actions;
 mod create;
 mod json_output;
+mod policy;
 mod read;
 mod waiting;
 
 pub use actions::{apply, cancel, discard};
 pub use create::create;
 pub use json_output::json_output;
+pub use policy::{override_policy, policy_checks, policy_output, read_policy_check};
 pub use read::{read, read_apply, read_plan};
 pub use waiting::run_events;
 

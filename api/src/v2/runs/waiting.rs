@@ -4,9 +4,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use stackship_domain::Timestamp;
+use stackship_domain::ids::RunId;
 use stackship_domain::run::{RunKind, Status};
 use stackship_domain::workspace::Holder;
-use stackship_projections::RunReview;
+use stackship_projections::{RunReview, WorkspaceStatus};
 use stackship_store::records::users;
 
 use super::review;
@@ -27,10 +28,22 @@ pub async fn run_events(
     May(may): May<InRun<RunRead>>,
 ) -> Result<Response, V2Error> {
     let review = review(&app, may.run.organization, may.run.id).await?;
+    let workspace = app
+        .views
+        .workspace_status(may.run.organization, may.workspace.id)
+        .await?;
     let mut notices = Vec::new();
-    if review.facts.kind == RunKind::PlanAndApply && review.fence.is_none() {
-        notices.extend(waits_for(&app, &may).await?);
+    if review.facts.kind == RunKind::PlanAndApply
+        && review.fence.is_none()
+        && let Some(workspace) = &workspace
+    {
+        notices.extend(waits_for(&app, &may, workspace).await?);
     }
+    let warnings = review.to_be_known(workspace.as_ref());
+    notices.extend(warnings.iter().map(|warning| Notice {
+        text: warning.sentence(),
+        since: review.updated_at,
+    }));
     notices.extend(left_out(&review));
     let events = notices.into_iter().enumerate().map(|(number, notice)| {
         let attributes = RunEventAttributes {
@@ -51,15 +64,16 @@ struct Notice {
 }
 
 /// Who has to be done before this run begins.
-async fn waits_for(app: &App, may: &InRun<RunRead>) -> Result<Option<Notice>, V2Error> {
+async fn waits_for(
+    app: &App,
+    may: &InRun<RunRead>,
+    status: &WorkspaceStatus,
+) -> Result<Option<Notice>, V2Error> {
     let (organization, workspace) = (may.run.organization, &may.workspace);
-    let status = app
-        .views
-        .workspace_status(organization, workspace.id)
-        .await?;
-    let Some(lock) = status.and_then(|status| status.lock) else {
+    let Some(lock) = &status.lock else {
         return Ok(None);
     };
+    let ahead = ahead(status, may.run.id);
     let text = match lock.holder {
         Holder::Run { run } if run == may.run.id => return Ok(None),
         Holder::Run { run } => {
@@ -67,7 +81,7 @@ async fn waits_for(app: &App, may: &InRun<RunRead>) -> Result<Option<Notice>, V2
             let page = urls::run_page(app, name.as_str(), workspace.name.as_str(), run);
             let holding = app.views.review(organization, run).await?;
             format!(
-                "Waits for {run}, {}. See {page}",
+                "Waits for {run}, {}.{ahead} See {page}",
                 holding.as_ref().map_or_else(working, doing)
             )
         }
@@ -76,9 +90,10 @@ async fn waits_for(app: &App, may: &InRun<RunRead>) -> Result<Option<Notice>, V2
             let name = names.get(&user).map_or("somebody", String::as_str);
             let why = lock
                 .reason
+                .as_ref()
                 .map_or_else(String::new, |reason| format!(" ({reason})"));
             format!(
-                "Waits for the workspace's lock, which {name} holds since {}{why}.",
+                "Waits for the workspace's lock, which {name} holds since {}{why}.{ahead}",
                 lock.since
             )
         }
@@ -87,6 +102,19 @@ async fn waits_for(app: &App, may: &InRun<RunRead>) -> Result<Option<Notice>, V2
         text,
         since: lock.since,
     }))
+}
+
+/// How many runs have come before this one, if any; one that was created just now may not be in the
+/// queue yet, and will be its last.
+fn ahead(status: &WorkspaceStatus, run: RunId) -> String {
+    let before = status
+        .place_of(run)
+        .map_or(status.queue.len(), |place| place.position - 1);
+    match before {
+        0 => String::new(),
+        1 => " 1 other run comes before this one.".to_owned(),
+        many => format!(" {many} other runs come before this one."),
+    }
 }
 
 fn working() -> String {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use axum::body::Body as RawBody;
+use axum::body::{Body as RawBody, HttpBody as _};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -18,20 +18,20 @@ use stackship_domain::run::Phase;
 use stackship_store::attempts::RunPrincipal;
 use stackship_store::clock;
 use stackship_store::states::{
-    self, NewState, OUTPUTS_BYTES_MAX, PutError, StateStatus, StateVersionRow,
+    self, NewState, OUTPUTS_BYTES_MAX, PutError, STATE_BYTES_MAX, StateStatus, StateVersionRow,
 };
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
 use super::writer::Writer;
 use super::{resource, with_snapshots};
-use crate::App;
 use crate::signed_path::SignedPath;
 use crate::state_scan::{Identity, LINEAGE_BYTES_MAX, Scanner};
 use crate::v2::access::Signature;
 use crate::v2::error::V2Error;
-use crate::v2::uploads::{drain, reader};
+use crate::v2::uploads::reader;
 use crate::v2::urls::{self, Base};
 use crate::v2::wire::{Body, Document, Named, StateRequest, StateRequestAttributes, respond};
+use crate::{App, reading};
 
 /// The largest announcement: its outputs in base64, and some room.
 pub const OUTPUTS_REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
@@ -171,6 +171,9 @@ pub async fn put_raw(
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
     let (run, row) = announced(&app, RAW, &token).await?;
+    if body.size_hint().lower() > STATE_BYTES_MAX {
+        return Err(reading::too_large(STATE_BYTES_MAX).into());
+    }
     let seen = Arc::new(Mutex::new(Seen::default()));
     let tee = Tee {
         source: reader(body),
@@ -178,7 +181,9 @@ pub async fn put_raw(
     };
     if row.status != StateStatus::Pending {
         // Repeated after a lost answer: only looked at.
-        drain(tee).await;
+        let mut repeated = tee.take(STATE_BYTES_MAX);
+        let read = tokio::io::copy(&mut repeated, &mut tokio::io::sink()).await;
+        read.map_err(|error| reading::unread(&error))?;
         is_announced(&seen, &row).map_err(refusal)?;
         return Ok(StatusCode::OK);
     }

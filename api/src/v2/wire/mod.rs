@@ -5,6 +5,7 @@
 mod body;
 mod configuration;
 mod organization;
+mod policy;
 mod run;
 mod state;
 mod workspace;
@@ -19,6 +20,10 @@ pub use configuration::{
 pub use organization::{
     CapacityAttributes, CapacityResource, EntitlementAttributes, EntitlementResource,
     ProjectAttributes, ProjectRequest, ProjectResource,
+};
+pub use policy::{
+    PolicyCheckActions, PolicyCheckAttributes, PolicyCheckPermissions, PolicyCheckRelationships,
+    PolicyCheckResource, PolicyCheckResult,
 };
 pub use run::{
     ActionFlags, ApplyAttributes, ApplyResource, ListedRun, ListedRunAttributes, PlanAttributes,
@@ -53,6 +58,8 @@ pub enum Kind {
     Organizations,
     /// A plan.
     Plans,
+    /// What policies say about a run.
+    PolicyChecks,
     /// A project.
     Projects,
     /// A notice about a run.
@@ -202,6 +209,21 @@ impl ToOne {
 
     /// Points at nothing.
     pub const NONE: Self = Self { data: None };
+}
+
+/// Points at a list.
+#[derive(Debug, Serialize)]
+pub struct ToMany {
+    data: Vec<Pointer>,
+}
+
+impl ToMany {
+    /// Points at this one, or at nothing.
+    pub fn of(kind: Kind, id: Option<String>) -> Self {
+        Self {
+            data: id.into_iter().map(|id| Pointer { id, kind }).collect(),
+        }
+    }
 }
 
 /// Points at a list that is always empty here.

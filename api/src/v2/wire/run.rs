@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stackship_domain::Timestamp;
 
-use super::{Named, Request, Resource, ToNobody, ToOne};
+use super::{Named, Request, Resource, ToMany, ToNobody, ToOne};
 
 /// A run.
 pub type RunResource = Resource<RunAttributes, RunRelationships>;
@@ -122,8 +122,8 @@ pub struct RunRelationships {
     pub apply: ToOne,
     /// Its source.
     pub configuration_version: ToOne,
-    /// None: what policy says is in the plan log.
-    pub policy_checks: ToNobody,
+    /// What policies say: none where no policy applies, and none before they have spoken.
+    pub policy_checks: ToMany,
     /// None.
     pub cost_estimate: ToOne,
     /// None.

@@ -8,7 +8,7 @@ use stackship_domain::run::RunKind;
 use stackship_domain::variable::VariableCategory;
 use stackship_store::clock;
 use stackship_store::records::grants::{self, Grant, Scope};
-use stackship_store::records::tokens::{self, NewToken};
+use stackship_store::records::tokens::{self, Descent, NewToken};
 use stackship_store::records::users;
 use stackship_store::records::variables::{self, NewVariable};
 
@@ -19,6 +19,7 @@ pub struct Fill<'a> {
     world: &'a World,
     run: RunId,
     attempt: AttemptId,
+    policy_set: String,
     pub run_token: String,
     pub lease_token: String,
     pub other_lease_token: String,
@@ -37,6 +38,7 @@ impl<'a> Fill<'a> {
             world,
             run,
             attempt: leased.attempt.id,
+            policy_set: world.policies("baseline").await,
             run_token: leased.run_token,
             lease_token: leased.lease_token,
             other_lease_token: other.lease_token,
@@ -71,10 +73,13 @@ impl<'a> Fill<'a> {
             ("phase", "plan".to_owned()),
             ("plan", format!("plan-{digits}")),
             ("apply", format!("apply-{digits}")),
+            ("check", format!("polchk-{digits}")),
             ("signature", "wrong".to_owned()),
             ("kind", "plan".to_owned()),
             ("input", "configuration".to_owned()),
             ("attempt", self.attempt.to_string()),
+            ("policy_set", self.policy_set.clone()),
+            ("version", "1".to_owned()),
             ("state", clock::fresh::<StateVersionId>().to_string()),
             ("output", "wsout-1".to_owned()),
         ] {
@@ -152,6 +157,7 @@ async fn token(world: &World) -> String {
         user: member(world).await.parse().unwrap(),
         description: "test".to_owned(),
         expires_at: None,
+        descent: Descent::Machine,
     };
     let context = origin(world.acme.owner.user).within(world.acme.organization);
     let (id, _) = tokens::create(&world.store, &context, &new).await.unwrap();

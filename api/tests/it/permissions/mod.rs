@@ -178,6 +178,7 @@ fn the_table_and_the_router_have_the_same_routes() {
         }
     }
     let others = [
+        stackship_api::front::ROUTES,
         stackship_api::health::ROUTES,
         stackship_api::v1::UNDESCRIBED_ROUTES,
         stackship_api::v2::ROUTES,

@@ -87,6 +87,8 @@ async fn a_decision_needs_its_permissions_and_a_reason(pool: PgPool) {
             json!("too short"),
             json!("r".repeat(1001)),
             json!("two\nlines of it"),
+            json!(" ".repeat(10)),
+            json!("     short     "),
         ] {
             let refused = world.send("POST", &path, &json!({"reason": reason})).await;
             assert_eq!(
@@ -94,10 +96,6 @@ async fn a_decision_needs_its_permissions_and_a_reason(pool: PgPool) {
                 (422, "REASON_INVALID")
             );
         }
-        let refused = world
-            .send("POST", &path, &json!({"reason": " ".repeat(10)}))
-            .await;
-        assert_eq!(refused.code(), "REASON_MISSING");
         for body in [json!({}), json!({"reason": REASON, "force": true})] {
             let refused = world.send("POST", &path, &body).await;
             assert!(refused.status.is_client_error(), "{}", refused.status);

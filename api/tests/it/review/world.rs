@@ -265,12 +265,9 @@ impl<'a> Reviewed<'a> {
         let bytes = self.evaluation.to_bytes();
         let stored = self.put(ObjectKind::PolicyResult, &bytes).await;
         PolicyResult {
-            outcome: self.evaluation.outcome,
             digest: stored.sha256,
-            bundle: self.evaluation.bundle_digest,
-            engine: self.evaluation.engine.clone(),
-            policies: self.evaluation.policies_count(),
             object: stored.id,
+            ..samples::policy(self.evaluation.outcome)
         }
     }
 }
@@ -286,7 +283,8 @@ fn evaluation(run: RunId) -> Evaluation {
         schema: RESULT_SCHEMA.to_owned(),
         run_id: run,
         plan_digest: Sha256Digest::of(b"plan"),
-        policy_input_digest: Sha256Digest::of(b"input"),
+        redacted_plan_digest: Some(Sha256Digest::of(b"redacted")),
+        policy_input_digest: Some(Sha256Digest::of(b"input")),
         bundle_digest: set_digest(&[bundle]),
         bundles: vec![bundle],
         engine: stackship_policy::ENGINE.to_owned(),

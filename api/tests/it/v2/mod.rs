@@ -6,6 +6,7 @@ mod cli;
 pub mod edge;
 mod http;
 mod logs;
+mod policies;
 mod runner;
 mod terminal;
 mod tofu;

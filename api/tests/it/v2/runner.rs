@@ -97,6 +97,7 @@ impl Served {
                 json: PlanJsonFacts {
                     counts,
                     errored: false,
+                    doubtful: 0,
                 },
                 plan: self.store_file(ObjectKind::Plan, plan).await,
                 plan_json: self.store_file(ObjectKind::PlanJson, b"{}").await,

@@ -66,10 +66,15 @@ impl Terminal {
 
     /// Waits until these words are on the screen.
     pub async fn sees(&self, words: &'static str) {
+        let seen = self.sees_or_ends(words).await;
+        assert!(seen, "no `{words}` in:\n{}", self.text());
+    }
+
+    /// Waits until these words are on the screen or the command has ended; whether it was the words.
+    pub async fn sees_or_ends(&self, words: &'static str) -> bool {
         let printed = Arc::clone(&self.printed);
         let seen = tokio::task::spawn_blocking(move || wait(&printed, |text| text.contains(words)));
-        let text = seen.await.unwrap();
-        assert!(text.contains(words), "no `{words}` in:\n{text}");
+        seen.await.unwrap().contains(words)
     }
 
     pub fn types(&mut self, keys: &str) {

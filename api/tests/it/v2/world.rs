@@ -4,15 +4,17 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use sqlx::PgPool;
+use stackship_api::serving::{self, Limits};
 use stackship_domain::ids::{RunId, RunnerId};
 use stackship_domain::run::Status;
 use stackship_projections::RunReview;
 use stackship_store::notify::{Nudges, Topic};
 use stackship_store::records::runners;
 use stackship_workflow::engine::Engine;
+use stackship_workflow::policy::Checker;
 
 pub use crate::world::SOON;
-use crate::world::World;
+use crate::world::{World, policies};
 
 pub struct Served {
     world: World,
@@ -31,17 +33,18 @@ impl Deref for Served {
 
 impl Served {
     pub async fn new(owner: PgPool) -> Self {
+        Self::judged_by(owner, Checker::new(policies::evaluator())).await
+    }
+
+    /// A world whose plans are judged like this.
+    pub async fn judged_by(owner: PgPool, checker: Checker) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let world = World::reached_at(owner, &url).await;
         let (store, stop) = (world.store.clone(), world.stop.clone());
-        tokio::spawn(Engine::new(store, world.nudges.clone()).run(stop.clone()));
+        tokio::spawn(Engine::new(store, world.nudges.clone(), checker).run(stop.clone()));
         let router = world.router.clone();
-        tokio::spawn(async move {
-            let served =
-                axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-            served.await.unwrap();
-        });
+        tokio::spawn(serving::serve(listener, router, Limits::default(), stop));
         let (runner, _) = runners::create(&world.store, "tester").await.unwrap();
         Self { world, url, runner }
     }

@@ -1,6 +1,7 @@
 //! A world with two organizations and one member of each role, behind the whole router.
 
 mod people;
+pub mod policies;
 pub mod runs;
 
 pub use people::{Tenant, new_user, new_workspace, origin, token};
@@ -126,6 +127,7 @@ fn app(store: &Store, views: &Views, nudges: &Nudges, url: &str, ready_lag_secon
         views: views.clone(),
         waiter: ViewWaiter::new(pool, nudges.clone()),
         nudges: nudges.clone(),
+        evaluator: policies::evaluator(),
         signer,
         settings: ApiSettings {
             public_url: url.to_owned(),

@@ -3,7 +3,7 @@
 use stackship_domain::ids::{OrganizationId, ProjectId, UserId, WorkspaceId};
 use stackship_domain::{Actor, Role};
 use stackship_store::records::grants::{self, Grant, Scope};
-use stackship_store::records::tokens::{self, NewToken};
+use stackship_store::records::tokens::{self, Descent, NewToken};
 use stackship_store::records::users::{self, NewUser, UserKind};
 use stackship_store::records::workspaces::{self, NewWorkspace};
 use stackship_store::records::{Origin, organizations, projects};
@@ -116,6 +116,7 @@ pub async fn token(store: &Store, organization: OrganizationId, user: UserId) ->
         user,
         description: "test".to_owned(),
         expires_at: None,
+        descent: Descent::Machine,
     };
     let (_, secret) = tokens::create(store, &origin(user).within(organization), &new)
         .await

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use stackship_domain::ids::{ConfigurationVersionId, RunId, WorkspaceId};
 use stackship_domain::run::{
-    Command, Phase, PlanRecord, PolicyOutcome, Predecessor, RunKind, Source, SourceKind, samples,
+    Command, Phase, PlanRecord, PolicyOutcome, PolicyResult, Predecessor, RunKind, Source,
+    SourceKind, samples,
 };
 use stackship_domain::{Fence, workspace};
 use stackship_store::attempts::{self, LeasedAttempt, Offer};
@@ -111,8 +112,14 @@ impl World {
             .load(self.acme.workspace)
             .await
             .unwrap();
-        self.run_command(run, Command::GrantLock { fence: now.fence })
-            .await;
+        self.run_command(
+            run,
+            Command::GrantLock {
+                fence: now.fence,
+                warnings: Vec::new(),
+            },
+        )
+        .await;
         (run, now.fence)
     }
 
@@ -161,8 +168,14 @@ impl World {
             attempt: attempt.id,
             plan: Box::new(self.plan().await),
         };
+        let stored = self.object(Some(self.acme.workspace), ObjectKind::PolicyResult);
+        let stored = stored.await;
         let policy = Command::RecordPolicy {
-            result: samples::policy(PolicyOutcome::Pass),
+            result: PolicyResult {
+                digest: stored.sha256,
+                object: stored.id,
+                ..samples::policy(PolicyOutcome::Pass)
+            },
             approval_expires_at: clock::now() + Duration::from_hours(1),
         };
         let start = Command::StartPlan { attempt };

@@ -22,16 +22,10 @@ impl Born<'_> {
             return Err(Refusal::Speculative);
         }
         match self.standing {
-            Standing::Approved {
-                approval,
-                override_expires_at,
-                ..
-            } => {
+            Standing::Approved { approval, .. } => {
                 self.current_fence(fence)?;
                 same_binding(approval.binding, binding)?;
-                if override_expires_at.is_some_and(|until| at >= until) {
-                    return Err(Refusal::OverrideExpired);
-                }
+                self.override_holds(at)?;
                 Ok(vec![Event::ApplyStarted {
                     attempt,
                     fence,

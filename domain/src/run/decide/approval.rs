@@ -18,6 +18,7 @@ impl Born<'_> {
                 // Nothing but a person's word starts an apply (S-RUN-6).
                 self.person(approval.by)?;
                 same_binding(evidence.binding(), approval.binding)?;
+                self.override_holds(approval.at)?;
                 if approval.at >= *expires_at {
                     return Err(Refusal::ApprovalExpired);
                 }
@@ -56,6 +57,9 @@ impl Born<'_> {
     pub(super) fn expire(&self, at: Timestamp) -> Decision {
         match (self.standing, self.standing.expires_at()) {
             (_, Some(lapses_at)) if at < lapses_at => Err(Refusal::ApprovalNotExpired),
+            (_, Some(_)) if self.override_holds(at).is_err() => {
+                Ok(vec![Event::PolicyOverrideExpired { at }])
+            }
             (_, Some(_)) => Ok(vec![Event::ApprovalExpired { at }]),
             (Standing::Ended(Ending::Expired), None) => Ok(vec![]),
             (_, None) => Err(self.wrong_status()),

@@ -52,7 +52,7 @@ impl Born<'_> {
     fn decide(&self, command: Command) -> Decision {
         match command {
             Command::Create(_) => Err(Refusal::AlreadyCreated),
-            Command::GrantLock { fence } => self.grant_lock(fence),
+            Command::GrantLock { fence, warnings } => self.grant_lock(fence, warnings),
             Command::StartPlan { attempt } => self.start_plan(attempt),
             Command::LosePlan {
                 attempt,

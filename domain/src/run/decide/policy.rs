@@ -45,6 +45,9 @@ impl Born<'_> {
         let Standing::PolicyChecking { plan } = self.standing else {
             return Err(self.wrong_status());
         };
+        if result.bundle != self.facts.pins.policies.digest() {
+            return Err(Refusal::OtherPolicies);
+        }
         let next = self.after_policy(plan, &result, approval_expires_at);
         let evaluated = Event::PolicyEvaluated {
             result,
@@ -60,13 +63,14 @@ impl Born<'_> {
         result: &PolicyResult,
         approval_expires_at: Timestamp,
     ) -> Option<Event> {
-        let failed = |reason: TerminalReason| Event::RunFailed {
-            reason,
-            detail: reason.sentence().to_owned(),
-        };
+        let failed =
+            |reason: TerminalReason, detail: String| Some(Event::RunFailed { reason, detail });
         match (result.outcome, self.facts.kind) {
-            (PolicyOutcome::HardFailed, _) => Some(failed(TerminalReason::PolicyDenied)),
-            (PolicyOutcome::Error, _) => Some(failed(TerminalReason::PolicyError)),
+            (PolicyOutcome::HardFailed, _) => {
+                let reason = TerminalReason::PolicyDenied;
+                failed(reason, reason.sentence().to_owned())
+            }
+            (PolicyOutcome::Error, _) => failed(TerminalReason::PolicyError, not_evaluated(result)),
             (PolicyOutcome::Pass | PolicyOutcome::SoftFailed, RunKind::Speculative) => {
                 Some(Event::SpeculativeRunFinished)
             }
@@ -94,6 +98,16 @@ impl Born<'_> {
                     expires_at,
                 }
             }
+        }
+    }
+
+    /// The override that the run waits under still holds; also where it needed none.
+    pub(super) fn override_holds(&self, at: Timestamp) -> Result<(), Refusal> {
+        let until = self.standing.override_expires_at();
+        if until.is_some_and(|until| at >= until) {
+            Err(Refusal::OverrideExpired)
+        } else {
+            Ok(())
         }
     }
 
@@ -144,5 +158,14 @@ impl Born<'_> {
         // An approval that outlived its override could never be carried out.
         let lapses_at = window.approval_expires_at.min(window.expires_at);
         Ok(vec![overridden, self.let_through(plan, policy, lapses_at)])
+    }
+}
+
+/// Why a plan that could not be judged was not let through.
+fn not_evaluated(result: &PolicyResult) -> String {
+    let sentence = TerminalReason::PolicyError.sentence();
+    match result.error_code {
+        Some(code) => format!("{sentence} ({code})"),
+        None => sentence.to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Born, Decision};
 use crate::Fence;
-use crate::run::{Event, Hold, NewRun, Refusal, Standing};
+use crate::run::{Event, Hold, NewRun, Refusal, Standing, Warning};
 
 /// Creates a run that asks for nothing StackShip never does.
 pub(super) fn create(new: NewRun) -> Decision {
@@ -20,9 +20,11 @@ pub(super) fn create(new: NewRun) -> Decision {
 
 impl Born<'_> {
     /// The lock is granted once, before the plan, and kept to the end under the same fence.
-    pub(super) fn grant_lock(&self, fence: Fence) -> Decision {
+    pub(super) fn grant_lock(&self, fence: Fence, warnings: Vec<Warning>) -> Decision {
         match (self.hold, self.standing) {
-            (Hold::Waiting, Standing::Queued { .. }) => Ok(vec![Event::LockGranted { fence }]),
+            (Hold::Waiting, Standing::Queued { .. }) => {
+                Ok(vec![Event::LockGranted { fence, warnings }])
+            }
             (Hold::Held(current), _) if current == fence => Ok(vec![]),
             (Hold::Held(current), _) => Err(Refusal::StaleFence {
                 presented: fence,

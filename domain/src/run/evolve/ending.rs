@@ -10,7 +10,8 @@ impl Standing {
             Event::PlanFailed { failure } => (self.plans(), failed(failure.reason)),
             Event::PlanCredentialsMissing { .. } => (self.plans(), Ending::PlanCredentialsRequired),
             Event::RunDiscarded { by, .. } => (self.asks_a_person(), Ending::Discarded { by: *by }),
-            Event::ApprovalExpired { .. } => (self.may_lapse(), Ending::Expired),
+            Event::ApprovalExpired { .. } => (self.asks_a_person(), Ending::Expired),
+            Event::PolicyOverrideExpired { .. } => (self.rests_on_an_override(), Ending::Expired),
             Event::ApplyFailed {
                 reason, emergency, ..
             } => {
@@ -82,8 +83,8 @@ impl Standing {
         )
     }
 
-    const fn may_lapse(&self) -> bool {
-        self.asks_a_person() || matches!(self, Self::Approved { .. })
+    const fn rests_on_an_override(&self) -> bool {
+        self.override_expires_at().is_some()
     }
 
     const fn may_be_canceled(&self) -> bool {

@@ -28,7 +28,7 @@ impl Run {
                     standing,
                     ..
                 },
-                Event::LockGranted { fence },
+                Event::LockGranted { fence, .. },
             ) if matches!(**standing, Standing::Queued { .. }) => *hold = Hold::Held(*fence),
             (
                 Self::Born {
@@ -78,6 +78,7 @@ impl Standing {
             | Event::PlanCredentialsMissing { .. }
             | Event::RunDiscarded { .. }
             | Event::ApprovalExpired { .. }
+            | Event::PolicyOverrideExpired { .. }
             | Event::RunCanceled { .. }
             | Event::RunSuperseded { .. }
             | Event::RunFinishedWithoutChanges

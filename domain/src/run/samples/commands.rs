@@ -2,12 +2,12 @@
 
 use super::{
     adopted, at, attempt, doubt, evidence, facts, failure, fence, id, plan, policy, publication,
-    reviewer, staged,
+    reviewer, staged, warning,
 };
 use crate::ids::{RunId, UserId};
 use crate::run::{
     ApplyReport, Command, EvidencePart, LossReason, NewRun, PlanFailure, PolicyOutcome,
-    Publication, RecoveryResolution, TerminalReason,
+    PolicyResult, Publication, RecoveryResolution, TerminalReason,
 };
 use crate::{Actor, Fence, Sha256Digest, Timestamp};
 
@@ -37,12 +37,22 @@ fn of_the_queue() -> Vec<Named> {
             destroy,
         }))
     };
-    let grant = |fence: Fence| Command::GrantLock { fence };
+    let grant = |fence: Fence| Command::GrantLock {
+        fence,
+        warnings: Vec::new(),
+    };
     vec![
         ("create", new(false, false)),
         ("create, auto-apply", new(true, false)),
         ("create, destroy", new(false, true)),
         ("grant lock", grant(fence())),
+        (
+            "grant lock, warned",
+            Command::GrantLock {
+                fence: fence(),
+                warnings: vec![warning()],
+            },
+        ),
         ("grant lock, newer fence", grant(fence().next())),
     ]
 }
@@ -101,6 +111,13 @@ fn of_policy() -> Vec<Named> {
         result: policy(outcome),
         approval_expires_at: at(3600),
     };
+    let of_other_policies = Command::RecordPolicy {
+        result: PolicyResult {
+            bundle: Sha256Digest::of(b"other policies"),
+            ..policy(PolicyOutcome::Pass)
+        },
+        approval_expires_at: at(3600),
+    };
     vec![
         ("start policy check", Command::StartPolicyCheck),
         ("record policy, pass", record(PolicyOutcome::Pass)),
@@ -113,6 +130,7 @@ fn of_policy() -> Vec<Named> {
             record(PolicyOutcome::HardFailed),
         ),
         ("record policy, error", record(PolicyOutcome::Error)),
+        ("record policy, other policies", of_other_policies),
     ]
 }
 

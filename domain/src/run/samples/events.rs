@@ -1,8 +1,8 @@
 //! One of every event.
 
 use super::{
-    adopted, at, attempt, doubt, evidence, facts, failure, fence, id, plan, policy, publication,
-    reviewer, staged,
+    adopted, at, attempt, doubt, evidence, failure, fence, id, judged_facts, plan, policy,
+    publication, reviewer, staged, warning,
 };
 use crate::ids::RunId;
 use crate::run::{Event, LossReason, PolicyOutcome, RecoveryResolution, TerminalReason};
@@ -15,10 +15,13 @@ pub fn one_event_of_each() -> Vec<Event> {
 fn of_the_plan() -> Vec<Event> {
     vec![
         Event::RunQueued {
-            facts: facts(),
+            facts: judged_facts(),
             auto_apply: false,
         },
-        Event::LockGranted { fence: fence() },
+        Event::LockGranted {
+            fence: fence(),
+            warnings: Vec::new(),
+        },
         Event::PlanStarted {
             attempt: attempt(1),
         },
@@ -64,6 +67,7 @@ fn of_the_review() -> Vec<Event> {
             at: at(60),
         },
         Event::ApprovalExpired { at: at(3600) },
+        Event::PolicyOverrideExpired { at: at(3640) },
     ]
 }
 
@@ -122,4 +126,15 @@ fn of_an_end() -> Vec<Event> {
             detail: "Denied.".to_owned(),
         },
     ]
+}
+
+/// Events with the parts that only some of them have, each with a name for its golden file.
+pub fn events_with_more() -> Vec<(&'static str, Event)> {
+    vec![(
+        "lock_granted_with_a_warning",
+        Event::LockGranted {
+            fence: fence(),
+            warnings: vec![warning()],
+        },
+    )]
 }

@@ -6,19 +6,20 @@ mod events;
 mod runs;
 
 pub use commands::one_command_of_each;
-pub use events::one_event_of_each;
+pub use events::{events_with_more, one_event_of_each};
 pub use runs::one_run_of_each;
 
 use uuid::Uuid;
 
 use super::{
-    Approval, Attempt, Counts, Doubt, DoubtReason, Evidence, Facts, Hold, Pins, PlanChanges,
-    PlanFailure, PlanRecord, PolicyOutcome, PolicyResult, Predecessor, Publication, Run, RunKind,
-    Source, SourceKind, StagedState, Standing, TerminalReason,
+    Approval, Attempt, Counts, DenyingPolicies, Doubt, DoubtReason, Evidence, Facts, Hold,
+    PinnedPolicySet, Pins, PlanChanges, PlanFailure, PlanRecord, PolicyErrorCode, PolicyOutcome,
+    PolicyPins, PolicyResult, Predecessor, Publication, Run, RunKind, Source, SourceKind,
+    StagedState, Standing, TerminalReason, Warning,
 };
 use crate::ids::{
-    AttemptId, ConfigurationVersionId, Id, InputSnapshotId, ObjectId, OrganizationId, ProjectId,
-    RunnerId, StateVersionId, UserId, WorkspaceId,
+    AttemptId, ConfigurationVersionId, Id, InputSnapshotId, ObjectId, OrganizationId, PolicySetId,
+    ProjectId, RunnerId, StateVersionId, UserId, WorkspaceId,
 };
 use crate::{Actor, Fence, Sha256Digest, Timestamp};
 
@@ -63,7 +64,30 @@ pub fn facts() -> Facts {
             tofu_version: "1.12.6".parse().expect("a version"),
             region: "local".to_owned(),
             platform: "linux_amd64".to_owned(),
+            policies: PolicyPins::default(),
         },
+    }
+}
+
+/// What a run pins in a workspace with policies.
+pub fn judged_facts() -> Facts {
+    Facts {
+        pins: Pins {
+            policies: PolicyPins::new(vec![pinned_policies()]),
+            ..facts().pins
+        },
+        ..facts()
+    }
+}
+
+/// One version of a policy set.
+pub fn pinned_policies() -> PinnedPolicySet {
+    PinnedPolicySet {
+        set: id::<PolicySetId>(16),
+        name: "baseline".to_owned(),
+        version: 2,
+        bundle: Sha256Digest::of(b"bundle"),
+        object: id::<ObjectId>(17),
     }
 }
 
@@ -91,6 +115,7 @@ pub fn plan() -> PlanRecord {
         plan_json: Sha256Digest::of(b"plan json"),
         plan_diff: Sha256Digest::of(b"plan diff"),
         policy_input: Some(Sha256Digest::of(b"policy input")),
+        policy_input_doubts: 0,
         dependencies: Sha256Digest::of(b"dependencies"),
         predecessor: Predecessor::Version {
             id: id::<StateVersionId>(10),
@@ -119,9 +144,21 @@ pub fn policy(outcome: PolicyOutcome) -> PolicyResult {
     PolicyResult {
         outcome,
         digest: Sha256Digest::of(outcome.as_str().as_bytes()),
-        bundle: Sha256Digest::of(b"bundle"),
-        engine: "none".to_owned(),
-        policies: 0,
+        bundle: facts().pins.policies.digest(),
+        engine: "regorus/0.14.1".to_owned(),
+        features: vec!["std".to_owned()],
+        policies: 3,
+        denying: DenyingPolicies {
+            advisory: 0,
+            soft_mandatory: u32::from(outcome == PolicyOutcome::SoftFailed),
+            hard_mandatory: u32::from(outcome == PolicyOutcome::HardFailed),
+        },
+        denials: u64::from(matches!(
+            outcome,
+            PolicyOutcome::SoftFailed | PolicyOutcome::HardFailed
+        )),
+        warnings: 0,
+        error_code: (outcome == PolicyOutcome::Error).then_some(PolicyErrorCode::PolicyCrashed),
         object: id::<ObjectId>(15),
     }
 }
@@ -165,6 +202,15 @@ pub fn staged() -> StagedState {
         serial: 4,
         lineage: "6d6f2a52-2b0a-4f2c-9d1e-000000000000".to_owned(),
         digest: Sha256Digest::of(b"partial"),
+    }
+}
+
+/// What a run is told whose predecessor failed half-way.
+pub fn warning() -> Warning {
+    Warning::EmergencyStateNotAdopted {
+        run: id(98),
+        state: staged().version,
+        serial: staged().serial,
     }
 }
 

@@ -62,6 +62,12 @@ fn of_the_review() -> Vec<Named> {
         expires_at: at(3600),
         override_expires_at: None,
     };
+    let overridden = Standing::AwaitingApproval {
+        plan: plan(),
+        evidence: evidence(),
+        expires_at: at(55),
+        override_expires_at: Some(at(55)),
+    };
     vec![
         ("planned", run(Standing::Planned { plan: plan() })),
         ("policy_checking", run(checking(plan()))),
@@ -79,6 +85,7 @@ fn of_the_review() -> Vec<Named> {
             run(override_required(no_changes)),
         ),
         ("awaiting_approval", run(awaiting)),
+        ("awaiting_approval, override until 55", run(overridden)),
     ]
 }
 

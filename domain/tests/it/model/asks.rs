@@ -6,8 +6,10 @@ mod commands;
 use stackship_domain::Fence;
 use stackship_domain::ids::{RunId, StateVersionId};
 use stackship_domain::run::samples::{self, at, id};
-use stackship_domain::run::{Command, PolicyOutcome, RecoveryResolution, Run, RunKind, Standing};
-use stackship_domain::workspace::{self, Workspace};
+use stackship_domain::run::{
+    Command, Ending, PolicyOutcome, RecoveryResolution, Run, RunKind, Standing,
+};
+use stackship_domain::workspace::{self, StateHead, Workspace};
 
 use self::commands::{
     adoption, attempt, binding, create, evaluate, judged, lose, override_policy, record_plan,
@@ -75,9 +77,11 @@ pub enum WorkspaceAsk {
     Acquire {
         who: Who,
     },
+    /// By whoever read the run like this.
     Release {
         who: Who,
         fence: Fence,
+        as_read: Ref,
     },
     /// By whoever read the run like this.
     Publish {
@@ -108,6 +112,14 @@ pub fn standing(run: &Run) -> Option<&Standing> {
     }
 }
 
+/// The state that the run's failed apply left.
+pub fn left_behind(run: &Run) -> Option<StateHead> {
+    match standing(run)? {
+        Standing::Ended(Ending::Failed { emergency, .. }) => emergency.as_ref().map(Into::into),
+        _ => None,
+    }
+}
+
 /// The fence that the run knows.
 pub fn fence_of(run: &Run) -> Option<Fence> {
     match run {
@@ -122,7 +134,10 @@ impl RunAsk {
         let (reason, now) = (None, at(70));
         match self {
             Self::Create { kind, auto_apply } => create(kind, auto_apply),
-            Self::Grant { fence } => Command::GrantLock { fence },
+            Self::Grant { fence } => Command::GrantLock {
+                fence,
+                warnings: Vec::new(),
+            },
             Self::Start { phase, lease } => start(run, attempt(phase, lease), phase),
             Self::RecordPlan { lease, .. } => {
                 record_plan(lease, against.and_then(|ws| ws.head.as_ref()))
@@ -181,9 +196,10 @@ impl WorkspaceAsk {
             Self::Enqueue { who } => workspace::Command::Enqueue { run: run_id(who) },
             Self::Dequeue { who } => workspace::Command::Dequeue { run: run_id(who) },
             Self::Acquire { who } => workspace::Command::AcquireForRun { run: run_id(who) },
-            Self::Release { who, fence } => workspace::Command::ReleaseByRun {
+            Self::Release { who, fence, .. } => workspace::Command::ReleaseByRun {
                 run: run_id(who),
                 fence,
+                left_behind: left_behind(as_read?),
             },
             Self::Publish { who, .. } => {
                 let run = as_read?;

@@ -101,6 +101,28 @@ impl Rules for ReleaseInDoubt {
     const RELEASED_AT_THE_END: bool = false;
 }
 
+/// A lock is given back without a word about what the apply left.
+#[derive(Debug)]
+pub struct LeftUnsaid;
+
+impl Rules for LeftUnsaid {
+    fn workspace(
+        workspace: &Workspace,
+        command: workspace::Command,
+    ) -> Result<Vec<workspace::Event>, workspace::Refusal> {
+        match command {
+            workspace::Command::ReleaseByRun { run, fence, .. } => {
+                workspace.decide(workspace::Command::ReleaseByRun {
+                    run,
+                    fence,
+                    left_behind: None,
+                })
+            }
+            command => workspace.decide(command),
+        }
+    }
+}
+
 /// A lease may run out after its report was taken.
 #[derive(Debug)]
 pub struct LostAfterReport;

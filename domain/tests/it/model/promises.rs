@@ -21,6 +21,8 @@ pub const NO_AUTO_APPLY: &str = "no record says that a run applies by itself";
 pub const LOCK_IS_KEPT: &str = "a run keeps its lock to its end";
 pub const LOCK_IS_FREED: &str = "the lock of an ended run can be released";
 pub const QUEUE_MOVES: &str = "the first in the queue can get a free lock or leave";
+pub const LEFT_IS_KNOWN: &str =
+    "what a failed apply left is known to the workspace until a state is published";
 pub const HOLDER_PUBLISHES: &str = "only the holder of the lock publishes, under its fence";
 
 pub fn all<R: Rules>() -> Vec<Property<System<R>>> {
@@ -100,9 +102,14 @@ fn of_the_lock<R: Rules>() -> Vec<Property<System<R>>> {
         Property::always(LOCK_IS_FREED, |system: &System<R>, world: &World| {
             let workspace = system.workspace(world.workspace);
             each(system, world, |who, run| {
-                let fence = workspace.fence;
+                let (fence, as_read) = (workspace.fence, world.runs[who.index()]);
                 let stuck = run.is_terminal() && workspace.holder == Some(who);
-                !stuck || does(system, world, WorkspaceAsk::Release { who, fence })
+                let ask = WorkspaceAsk::Release {
+                    who,
+                    fence,
+                    as_read,
+                };
+                !stuck || does(system, world, ask)
             })
         }),
         Property::always(QUEUE_MOVES, |system: &System<R>, world: &World| {
@@ -113,6 +120,13 @@ fn of_the_lock<R: Rules>() -> Vec<Property<System<R>>> {
             let ended = system.run_of(world, who).is_terminal();
             does(system, world, WorkspaceAsk::Acquire { who })
                 && (!ended || does(system, world, WorkspaceAsk::Dequeue { who }))
+        }),
+        Property::always(LEFT_IS_KNOWN, |system: &System<R>, world: &World| {
+            let workspace = system.workspace(world.workspace);
+            each(system, world, |who, run| {
+                let gone = run.left_a_state && workspace.holder != Some(who);
+                !gone || workspace.head.is_some() || workspace.left[who.index()]
+            })
         }),
         Property::always(HOLDER_PUBLISHES, |_: &System<R>, world: &World| {
             !world.seen.breaches.foreign_publication

@@ -98,7 +98,9 @@ impl<R: Rules> System<R> {
         }
         let before = answers.workspaces.get(which);
         let as_read = match ask {
-            WorkspaceAsk::Publish { as_read, .. } => Some(answers.runs.get(as_read)),
+            WorkspaceAsk::Publish { as_read, .. } | WorkspaceAsk::Release { as_read, .. } => {
+                Some(answers.runs.get(as_read))
+            }
             _ => None,
         };
         let decision = ask

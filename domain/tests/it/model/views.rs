@@ -4,7 +4,7 @@ use stackship_domain::Fence;
 use stackship_domain::run::{Ending, RecoveryResolution, Run, RunKind, Standing, Status};
 use stackship_domain::workspace::{Holder, Workspace};
 
-use super::asks::{fence_of, run_id, standing, whose_state};
+use super::asks::{fence_of, left_behind, run_id, standing, whose_state};
 use super::world::{Phase, Who};
 
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +15,8 @@ pub struct RunView {
     /// Whether an approval, where there is one, is of the evidence that the run holds.
     pub approval_fits: bool,
     pub adopted: bool,
+    /// Whether its failed apply left a state.
+    pub left_a_state: bool,
     /// Of which phase a cancel waits for the runner.
     pub cancels: Option<Phase>,
 }
@@ -34,6 +36,7 @@ impl RunView {
                     ..
                 }))
             ),
+            left_a_state: left_behind(run).is_some(),
             cancels: match standing {
                 Some(Standing::PlanCanceling { .. }) => Some(Phase::Plan),
                 Some(Standing::ApplyCanceling { .. }) => Some(Phase::Apply),
@@ -86,6 +89,8 @@ pub struct WorkspaceView {
     pub first: Option<Who>,
     /// Whose state is the workspace's.
     pub head: Option<Who>,
+    /// Whose state it knows to have been left behind.
+    pub left: [bool; 2],
 }
 
 impl WorkspaceView {
@@ -102,6 +107,10 @@ impl WorkspaceView {
                 .head
                 .as_ref()
                 .map(|head| whose_state(head.version)),
+            left: Who::BOTH.map(|who| {
+                let mut known = workspace.left_behind.iter();
+                known.any(|left| left.run == run_id(who) && whose_state(left.state.version) == who)
+            }),
         }
     }
 

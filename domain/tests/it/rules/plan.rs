@@ -31,6 +31,7 @@ fn a_plan_waits_for_the_workspace_lock() {
 fn a_speculative_plan_needs_no_lock_and_takes_none() {
     let grant = Command::GrantLock {
         fence: samples::fence(),
+        warnings: Vec::new(),
     };
     assert!(matches!(
         Given::speculative().refuses(grant),
@@ -44,10 +45,14 @@ fn the_lock_is_granted_once_under_one_fence() {
     let given = Given::locked();
     given.shrugs_at(Command::GrantLock {
         fence: samples::fence(),
+        warnings: Vec::new(),
     });
     let newer = samples::fence().next();
     assert_eq!(
-        given.refuses(Command::GrantLock { fence: newer }),
+        given.refuses(Command::GrantLock {
+            fence: newer,
+            warnings: Vec::new()
+        }),
         Refusal::StaleFence {
             presented: newer,
             current: samples::fence()

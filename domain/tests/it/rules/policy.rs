@@ -3,8 +3,8 @@
 use jiff::SignedDuration;
 use stackship_domain::run::samples::{self, at, attempt};
 use stackship_domain::run::{
-    Command, EvidencePart, PlanChanges, PlanRecord, PolicyOutcome, Refusal, Standing, Status,
-    TerminalReason,
+    Command, Event, EvidencePart, PlanChanges, PlanRecord, PolicyOutcome, PolicyResult, Refusal,
+    Standing, Status, TerminalReason,
 };
 use stackship_domain::{Actor, Sha256Digest, Timestamp};
 
@@ -147,6 +147,58 @@ fn an_apply_does_not_start_once_the_override_is_over_and_the_run_lapses() {
     );
     let ended = approved.and(Command::Expire { at: at(600) });
     assert_eq!(ended.status(), Status::Expired);
+    assert_eq!(
+        ended.last().terminal_reason(),
+        Some(TerminalReason::PolicyOverrideExpired)
+    );
+}
+
+#[test]
+fn an_approval_that_comes_after_the_override_is_over_is_told_so() {
+    let given = Given::override_required().and(override_policy(samples::reviewer(), 40, 600));
+    let evidence = stackship_domain::run::Evidence {
+        policy: samples::policy(PolicyOutcome::SoftFailed).digest,
+        ..samples::evidence()
+    };
+    let late = Command::Approve {
+        by: samples::reviewer(),
+        binding: evidence.binding(),
+        at: at(600),
+    };
+    assert_eq!(given.refuses(late), Refusal::OverrideExpired);
+    let ended = given.and(Command::Expire { at: at(600) });
+    assert_eq!(
+        ended.last().terminal_reason(),
+        Some(TerminalReason::PolicyOverrideExpired)
+    );
+}
+
+#[test]
+fn a_result_about_other_policies_than_the_pinned_ones_is_refused() {
+    let checking = Given::locked()
+        .planning(1)
+        .planned()
+        .and(Command::StartPolicyCheck);
+    let other = Command::RecordPolicy {
+        result: PolicyResult {
+            bundle: Sha256Digest::of(b"other policies"),
+            ..samples::policy(PolicyOutcome::Pass)
+        },
+        approval_expires_at: at(3600),
+    };
+    assert_eq!(checking.refuses(other), Refusal::OtherPolicies);
+}
+
+#[test]
+fn a_run_that_could_not_be_judged_says_why() {
+    let ended = Given::locked()
+        .planning(1)
+        .planned()
+        .evaluated(PolicyOutcome::Error);
+    let Event::RunFailed { detail, .. } = ended.last() else {
+        panic!("{:?}", ended.last())
+    };
+    assert!(detail.ends_with("(policy_crashed)"), "{detail}");
 }
 
 #[test]

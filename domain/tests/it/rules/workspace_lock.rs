@@ -1,8 +1,11 @@
 //! The workspace: one holder, first come first served, and a state that only moves forward.
 
 use stackship_domain::Fence;
+use stackship_domain::run::Predecessor;
 use stackship_domain::workspace::samples::{head, later_run, person, predecessor, run};
-use stackship_domain::workspace::{Command, Event, Refusal, Workspace};
+use stackship_domain::workspace::{
+    Command, Event, LEFT_BEHIND_MAX, LeftBehind, Refusal, Workspace,
+};
 
 fn after(workspace: &Workspace, command: Command) -> Workspace {
     let mut next = workspace.clone();
@@ -54,6 +57,7 @@ fn every_acquisition_raises_the_fence() {
         Command::ReleaseByRun {
             run: run(),
             fence: first,
+            left_behind: None,
         },
     );
     workspace = after(&workspace, Command::AcquireForRun { run: later_run() });
@@ -66,7 +70,7 @@ fn a_state_is_published_under_the_current_fence_only() {
     let publish = |fence| Command::PublishState {
         run: run(),
         fence,
-        predecessor: stackship_domain::run::Predecessor::None,
+        predecessor: Predecessor::None,
         state: head(1),
     };
     assert!(workspace.decide(publish(workspace.fence)).is_ok());
@@ -79,6 +83,7 @@ fn a_state_is_published_under_the_current_fence_only() {
         Command::ReleaseByRun {
             run: run(),
             fence: workspace.fence,
+            left_behind: None,
         },
     );
     assert!(matches!(
@@ -133,4 +138,74 @@ fn a_run_waits_once_however_often_it_is_enqueued() {
         held_by_run().decide(Command::Enqueue { run: run() }),
         Ok(vec![])
     );
+}
+
+/// The run that holds the lock gives it back; its apply failed and left the state with this serial.
+fn failed_half_way(workspace: &Workspace, serial: i64) -> Workspace {
+    let (waiting, fence) = (Command::Enqueue { run: run() }, workspace.fence.next());
+    [
+        waiting,
+        Command::AcquireForRun { run: run() },
+        Command::ReleaseByRun {
+            run: run(),
+            fence,
+            left_behind: Some(head(serial)),
+        },
+    ]
+    .into_iter()
+    .fold(workspace.clone(), |workspace, command| {
+        after(&workspace, command)
+    })
+}
+
+#[test]
+fn what_a_failed_apply_left_is_known_until_a_state_is_published() {
+    let left = |serial| LeftBehind {
+        run: run(),
+        state: head(serial),
+    };
+    let mut workspace = failed_half_way(&Workspace::default(), 1);
+    assert_eq!(workspace.left_behind, [left(1)]);
+    workspace = failed_half_way(&workspace, 2);
+    assert_eq!(workspace.left_behind, [left(1), left(2)]);
+    for command in [
+        Command::Enqueue { run: later_run() },
+        Command::AcquireForRun { run: later_run() },
+    ] {
+        workspace = after(&workspace, command);
+    }
+    assert_eq!(
+        workspace.left_behind.len(),
+        2,
+        "taking the lock says nothing"
+    );
+    let publish = Command::PublishState {
+        run: later_run(),
+        fence: workspace.fence,
+        predecessor: Predecessor::None,
+        state: head(1),
+    };
+    assert_eq!(after(&workspace, publish).left_behind, []);
+}
+
+#[test]
+fn of_what_failed_applies_left_the_newest_is_remembered() {
+    let many = i64::try_from(LEFT_BEHIND_MAX).unwrap() + 1;
+    let workspace = (1..=many).fold(Workspace::default(), |workspace, serial| {
+        failed_half_way(&workspace, serial)
+    });
+    assert_eq!(workspace.left_behind.len(), LEFT_BEHIND_MAX);
+    assert_eq!(workspace.left_behind[0].state, head(2));
+    assert_eq!(workspace.left_behind.last().unwrap().state, head(many));
+}
+
+#[test]
+fn a_release_that_comes_late_leaves_nothing_behind() {
+    let workspace = held_by_run();
+    let late = Command::ReleaseByRun {
+        run: run(),
+        fence: Fence::NEVER,
+        left_behind: Some(head(1)),
+    };
+    assert_eq!(after(&workspace, late), workspace);
 }

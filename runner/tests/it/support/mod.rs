@@ -25,6 +25,8 @@ pub use leases::{Pinned, snapshot, text_variable};
 
 /// How long a test waits for what must happen.
 pub const PATIENCE: Duration = Duration::from_mins(2);
+/// How long an interrupted phase may take at most: longer than any test waits.
+pub const INTERRUPT_GRACE: Duration = Duration::from_mins(5);
 pub const HOSTNAME: &str = "stackship.test";
 pub const RUNNER_TOKEN: &str = "ssr_the-runners-own-token";
 
@@ -152,7 +154,7 @@ impl World {
                 memory_bytes: 1 << 30,
                 workspace_bytes: 64 << 20,
                 tmp_bytes: 64 << 20,
-                interrupt_grace: Duration::from_secs(30),
+                interrupt_grace: INTERRUPT_GRACE,
                 ..Limits::default()
             },
             shutdown_grace: Duration::from_mins(2),

@@ -123,6 +123,17 @@ impl Client {
         self.get(&format!("/v1/workspaces/{}", workspace.id))
     }
 
+    /// Who holds the workspace's lock, since when and why; not where a run that holds it stands, which
+    /// moves on.
+    #[track_caller]
+    pub fn lock(&self, workspace: &Workspace) -> Value {
+        let mut lock = self.detail(workspace)["lock"].clone();
+        if let Some(holder) = lock.get_mut("holder").and_then(Value::as_object_mut) {
+            holder.remove("status");
+        }
+        lock
+    }
+
     /// Ids of the workspace's runs, oldest first.
     #[track_caller]
     pub fn runs(&self, workspace: &Workspace) -> Vec<String> {
@@ -203,7 +214,13 @@ impl Client {
 
     /// Uploads to an address, whatever the answer is.
     pub fn upload(&self, url: &str, upload: Upload) -> (StatusCode, Value) {
-        let mut request = http().put(url).bearer_auth(&self.token).body(upload.body);
+        self.send_bytes(Method::PUT, url, upload)
+    }
+
+    /// Sends bytes to an address, whatever the answer is.
+    pub fn send_bytes(&self, method: Method, url: &str, upload: Upload) -> (StatusCode, Value) {
+        let request = http().request(method, url).bearer_auth(&self.token);
+        let mut request = request.body(upload.body);
         if let Some(length) = upload.length {
             request = request.header(CONTENT_LENGTH, length);
         }
@@ -216,9 +233,30 @@ impl Client {
         self.start_packed(workspace, kind, super::archive::packed(files))
     }
 
+    /// The same for a speculative run that is made from a ref.
+    #[track_caller]
+    pub fn start_of_ref(
+        &self,
+        workspace: &Workspace,
+        git_ref: &str,
+        files: &[(&str, &str)],
+    ) -> String {
+        let packed = super::archive::packed(files);
+        self.create(
+            workspace,
+            packed,
+            json!({"kind": "speculative", "git_ref": git_ref}),
+        )
+    }
+
     /// Uploads a packed configuration and creates a run of it.
     #[track_caller]
     pub fn start_packed(&self, workspace: &Workspace, kind: &str, packed: Vec<u8>) -> String {
+        self.create(workspace, packed, json!({"kind": kind}))
+    }
+
+    #[track_caller]
+    fn create(&self, workspace: &Workspace, packed: Vec<u8>, mut body: Value) -> String {
         let configuration = self.configuration(workspace);
         let url = format!(
             "{}/v1/configuration-versions/{configuration}/content",
@@ -226,7 +264,8 @@ impl Client {
         );
         let (status, answer) = self.upload(&url, Upload::from(packed));
         assert!(status.is_success(), "the upload: {status} {answer}");
-        let body = json!({"configuration_version": configuration, "message": "test", "kind": kind});
+        body["configuration_version"] = json!(configuration);
+        body["message"] = json!("test");
         text(&self.post(&format!("/v1/workspaces/{}/runs", workspace.id), &body)["id"])
     }
 }

@@ -6,15 +6,17 @@ mod client;
 mod configurations;
 mod database;
 mod environment;
+mod policies;
 mod remote;
 mod server;
 mod terminal;
 mod world;
 
-pub use archive::bomb;
+pub use archive::{bomb, packed};
 pub use checkout::Checkout;
 pub use client::{Client, Upload, Workspace, text};
 pub use configurations::{ENDLESS_PLAN, SLOW_PLAN};
+pub use policies::NO_FORBIDDEN;
 pub use remote::RemoteRunner;
 pub use terminal::Terminal;
 pub use world::World;

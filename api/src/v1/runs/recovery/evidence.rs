@@ -38,13 +38,13 @@ pub(super) struct RecoveryEvidence {
     #[schema(value_type = Option<Object>)]
     sandbox: Option<serde_json::Value>,
     /// The newest state that the apply left; it can be adopted.
-    staged_state: Option<StateView>,
+    staged_state: Option<StateVersionView>,
     /// Whether an `errored.tfstate` was kept.
     has_errored_state: bool,
     /// The state that the plan was made against; null when there was none.
     predecessor_state: Option<PredecessorView>,
     /// The workspace's state now; null when there is none.
-    workspace_state: Option<StateView>,
+    workspace_state: Option<StateVersionView>,
     /// What can be decided.
     choices: Choices,
     /// What an operator decided.
@@ -66,7 +66,7 @@ struct DoubtView {
 
 /// A state version.
 #[derive(Debug, Serialize, ToSchema)]
-pub(in crate::v1::runs) struct StateView {
+pub(in crate::v1::runs) struct StateVersionView {
     /// Which one.
     #[schema(value_type = String)]
     version: StateVersionId,
@@ -269,7 +269,7 @@ impl From<RecoveryReview> for DoubtView {
     }
 }
 
-impl From<StagedState> for StateView {
+impl From<StagedState> for StateVersionView {
     fn from(state: StagedState) -> Self {
         Self {
             version: state.version,
@@ -280,7 +280,7 @@ impl From<StagedState> for StateView {
     }
 }
 
-impl From<StateVersionRow> for StateView {
+impl From<StateVersionRow> for StateVersionView {
     fn from(state: StateVersionRow) -> Self {
         Self {
             version: state.id,

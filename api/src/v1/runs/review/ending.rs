@@ -86,6 +86,7 @@ pub(super) fn failed_phase(review: &RunReview) -> Option<LogPhase> {
         | TerminalReason::SpeculativeFinished
         | TerminalReason::DiscardedByPerson
         | TerminalReason::ApprovalExpired
+        | TerminalReason::PolicyOverrideExpired
         | TerminalReason::CanceledByPerson
         | TerminalReason::Superseded
         | TerminalReason::PlanCredentialsRequired

@@ -165,9 +165,9 @@ const fn after(reason: TerminalReason) -> GuidanceCode {
         TerminalReason::PolicyError => GuidanceCode::MendPolicy,
         TerminalReason::ApplyRefused => GuidanceCode::PlanAgain,
         TerminalReason::ApplyFailed => GuidanceCode::ReviewPartialState,
-        TerminalReason::DiscardedByPerson | TerminalReason::CanceledByPerson => {
-            GuidanceCode::StartAgain
-        }
+        TerminalReason::DiscardedByPerson
+        | TerminalReason::CanceledByPerson
+        | TerminalReason::PolicyOverrideExpired => GuidanceCode::StartAgain,
         TerminalReason::ApprovalExpired => GuidanceCode::StartAfterExpiry,
         TerminalReason::Superseded => GuidanceCode::FollowNewerRun,
         TerminalReason::PlanCredentialsRequired => GuidanceCode::GrantCloudAccess,

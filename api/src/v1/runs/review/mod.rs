@@ -31,7 +31,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::waiting::{WaitingFor, waiting_for};
+use super::view::{WarningView, waiting};
+use super::waiting::WaitingFor;
+#[cfg(test)]
+use super::waiting::waiting_for;
 use crate::auth::{InRun, RunRead, Viewer};
 use crate::v1::answer::Data;
 use crate::v1::schema;
@@ -65,6 +68,8 @@ struct ReviewDocument {
     guidance: Guidance,
     /// What it waits for; null while somebody works on it, and once it has ended.
     waiting_for: Option<WaitingFor>,
+    /// What whoever approves must know of the workspace.
+    warnings: Vec<WarningView>,
     /// What this caller could decide now.
     available_actions: Vec<AvailableAction>,
     /// The timeline.
@@ -93,11 +98,13 @@ async fn run_review(
     let run = review.run_state().ok_or_else(|| {
         ApiError::Internal(format!("the review of {} lacks what it stands on", review.run).into())
     })?;
+    let stored = Stored::read(&app, &may.run, &review).await?;
     let found = Found {
         viewer: may.viewer(&app).await?,
         now: clock::now(),
         names: stored::names(&app, &review).await?,
-        stored: Stored::read(&app, &may.run, &review).await?,
+        waiting_for: waiting(&app, &review, stored.workspace.as_ref()).await?,
+        stored,
         doubted: stored::doubted(&app, &may, &review).await?,
     };
     Ok(document(&review, &run, &may.workspace, found).into())
@@ -110,6 +117,7 @@ struct Found {
     names: Names,
     stored: Stored,
     doubted: Option<Doubted>,
+    waiting_for: Option<WaitingFor>,
 }
 
 fn document(review: &RunReview, run: &Run, workspace: &Workspace, found: Found) -> ReviewDocument {
@@ -119,8 +127,9 @@ fn document(review: &RunReview, run: &Run, workspace: &Workspace, found: Found) 
         names,
         stored,
         doubted,
+        waiting_for,
     } = found;
-    let waiting_for = waiting_for(review, stored.workspace.as_ref());
+    let warnings = review.to_be_known(stored.workspace.as_ref());
     let asked = Asked {
         run,
         viewer,
@@ -133,6 +142,7 @@ fn document(review: &RunReview, run: &Run, workspace: &Workspace, found: Found) 
         header: Header::of(review, workspace, &names),
         guidance: Guidance::of(review, waiting_for.as_ref()),
         waiting_for,
+        warnings: warnings.iter().map(Into::into).collect(),
         available_actions: asked.available(),
         stages: Stages::of(review, &stored, &names, now),
         recovery: RecoveryFacts::of(review, &stored, doubted, &names),

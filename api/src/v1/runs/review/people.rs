@@ -70,15 +70,16 @@ pub(super) fn named_users(review: &RunReview) -> Vec<UserId> {
         .and_then(|recovery| recovery.resolved.as_ref());
     let actors = [
         Some(review.facts.created_by),
-        review.policy.overridden.as_ref().map(|given| given.by),
         decision.and_then(decided_by),
         resolved.map(|resolved| resolved.by),
         review.ended.as_ref().map(|end| end.by),
         review.cancel_requested.as_ref().map(|asked| asked.by),
     ];
+    let overrides = review.policy.overrides.iter().map(|given| given.by);
     let users = actors
         .into_iter()
         .flatten()
+        .chain(overrides)
         .filter_map(|actor| match actor {
             Actor::User(user) => Some(user),
             Actor::Runner(_) | Actor::System | Actor::Operator => None,

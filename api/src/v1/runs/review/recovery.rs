@@ -13,7 +13,7 @@ use super::people::{Names, Person};
 use super::stored::Stored;
 use crate::v1::runs::evidence::PredecessorView;
 use crate::v1::runs::recovery::evidence::{
-    Choices, StateView, planned_against, resolution, resolution_name,
+    Choices, StateVersionView, planned_against, resolution, resolution_name,
 };
 use crate::v1::schema;
 
@@ -34,13 +34,13 @@ pub(super) struct RecoveryFacts {
     #[schema(value_type = Option<String>, format = DateTime)]
     tofu_started_at: Option<Timestamp>,
     /// The newest state that the apply left; it can be adopted.
-    staged_state: Option<StateView>,
+    staged_state: Option<StateVersionView>,
     /// Whether an `errored.tfstate` was kept.
     has_errored_state: bool,
     /// The state that the plan was made against; null when there was none.
     predecessor_state: Option<PredecessorView>,
     /// The workspace's state now; null when there is none.
-    workspace_state: Option<StateView>,
+    workspace_state: Option<StateVersionView>,
     /// What can be decided, and what each decision would do; null once it is decided.
     choices: Option<Choices>,
     /// What an operator decided; null before.

@@ -1,8 +1,8 @@
-//! The phases of a run: plan, policy check, apply.
+//! The phases of a run: plan and apply.
 
 use serde::Serialize;
 use stackship_domain::ids::{AttemptId, RunnerId, StateVersionId};
-use stackship_domain::run::{Counts, PlanChanges, PolicyOutcome, PolicyResult};
+use stackship_domain::run::{Counts, PlanChanges};
 use stackship_domain::{Sha256Digest, Timestamp};
 use stackship_projections::run_review::{
     ApplyReview, ApplyStatus, AttemptReview, AttemptStatus, PlanReview, PlanStatus,
@@ -87,21 +87,6 @@ pub(in crate::v1::runs) struct AttemptView {
     /// When it ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     ended_at: Option<Timestamp>,
-}
-
-/// The policy check.
-#[derive(Serialize, ToSchema)]
-pub(super) struct PolicyView {
-    /// What it says.
-    #[schema(schema_with = schema::policy_outcome)]
-    outcome: PolicyOutcome,
-    /// SHA-256 of the canonical result document.
-    #[schema(value_type = String)]
-    sha256: Sha256Digest,
-    /// Which engine evaluated it.
-    engine: String,
-    /// How many policies were evaluated.
-    policies: u32,
 }
 
 /// The apply phase.
@@ -209,17 +194,6 @@ impl From<AttemptReview> for AttemptView {
             status: attempt.status,
             started_at: attempt.times.started_at,
             ended_at: attempt.times.ended_at,
-        }
-    }
-}
-
-impl From<PolicyResult> for PolicyView {
-    fn from(policy: PolicyResult) -> Self {
-        Self {
-            outcome: policy.outcome,
-            sha256: policy.digest,
-            engine: policy.engine,
-            policies: policy.policies,
         }
     }
 }

@@ -4,6 +4,7 @@ use stackship_domain::{Actor, Fence};
 use stackship_projections::Recorded;
 
 use super::*;
+use crate::v2::mapping::policy_check;
 
 /// The review of a run that went through these events, a second each.
 fn review(facts: Facts, events: Vec<Event>) -> RunReview {
@@ -27,6 +28,7 @@ fn review(facts: Facts, events: Vec<Event>) -> RunReview {
 fn granted() -> Event {
     Event::LockGranted {
         fence: Fence::from_stored(5),
+        warnings: Vec::new(),
     }
 }
 
@@ -48,6 +50,34 @@ fn evaluated(outcome: PolicyOutcome) -> Event {
         result: samples::policy(outcome),
         approval_expires_at: at(1_000),
     }
+}
+
+fn judged(outcome: PolicyOutcome) -> Vec<Event> {
+    then(planned(samples::plan()), evaluated(outcome))
+}
+
+fn failed(reason: TerminalReason) -> Event {
+    Event::RunFailed {
+        reason,
+        detail: reason.sentence().to_owned(),
+    }
+}
+
+/// A soft denial that somebody let through.
+fn overridden() -> Vec<Event> {
+    let evidence = samples::evidence();
+    let given = Event::PolicyOverridden {
+        by: samples::reviewer(),
+        result: samples::policy(PolicyOutcome::SoftFailed).digest,
+        reason: "Agreed in review.".to_owned(),
+        expires_at: at(500),
+    };
+    let request = Event::ApprovalRequested {
+        binding: evidence.binding(),
+        evidence,
+        expires_at: at(500),
+    };
+    [judged(PolicyOutcome::SoftFailed), vec![given, request]].concat()
 }
 
 fn asked() -> Vec<Event> {
@@ -140,11 +170,45 @@ fn every_way() -> Vec<(&'static str, RunReview)> {
             "policy being evaluated",
             run(then(planned(samples::plan()), Event::PolicyCheckStarted)),
         ),
+        ("soft failure", run(judged(PolicyOutcome::SoftFailed))),
         (
-            "soft failure",
+            "discarded at the override",
+            run(then(judged(PolicyOutcome::SoftFailed), discarded.clone())),
+        ),
+        (
+            "expired at the override",
             run(then(
-                planned(samples::plan()),
-                evaluated(PolicyOutcome::SoftFailed),
+                judged(PolicyOutcome::SoftFailed),
+                Event::ApprovalExpired { at: at(99) },
+            )),
+        ),
+        ("overridden", run(overridden())),
+        (
+            "override over at the prompt",
+            run(then(
+                overridden(),
+                Event::PolicyOverrideExpired { at: at(500) },
+            )),
+        ),
+        (
+            "override over after the approval",
+            run(then(
+                approved(),
+                Event::PolicyOverrideExpired { at: at(500) },
+            )),
+        ),
+        (
+            "hard failure",
+            run(then(
+                judged(PolicyOutcome::HardFailed),
+                failed(TerminalReason::PolicyDenied),
+            )),
+        ),
+        (
+            "policies not evaluated",
+            run(then(
+                judged(PolicyOutcome::Error),
+                failed(TerminalReason::PolicyError),
             )),
         ),
         ("awaiting approval", run(asked())),
@@ -229,7 +293,7 @@ fn every_way_a_run_can_stand_in_the_clients_words() {
                 .filter_map(|(is, word)| is.then_some(*word))
                 .collect();
             format!(
-                "{name:32} run {:21} plan {:9} apply {:12} changes {:5} {}",
+                "{name:34} run {:21} plan {:9} apply {:12} changes {:5} {}",
                 run_status(review),
                 plan_status(review),
                 apply_status(review),
@@ -274,7 +338,7 @@ fn whoever_leaves_the_prompt_is_discarded_or_has_an_apply_that_ends() {
 fn a_run_that_ends_before_the_question_or_after_a_yes_is_never_discarded() {
     for (name, review) in every_way() {
         if run_status(&review) == "discarded" {
-            let asked = review.approval.request.is_some();
+            let asked = review.approval.request.is_some() || review.policy.decide_by.is_some();
             assert!(
                 asked && actions(review.status) == ActionFlags::default(),
                 "{name}"
@@ -307,4 +371,34 @@ fn a_run_as_a_document() {
     };
     assert_eq!(review.facts.created_by, Actor::User(id(6)));
     insta::assert_json_snapshot!(run_resource(view));
+}
+
+#[test]
+fn every_policy_check_as_a_document() {
+    let rights = Rights::of(Some(stackship_domain::Role::Owner));
+    let checks = [
+        judged(PolicyOutcome::Pass),
+        judged(PolicyOutcome::SoftFailed),
+        overridden(),
+        judged(PolicyOutcome::HardFailed),
+        judged(PolicyOutcome::Error),
+    ]
+    .map(|events| policy_check(&review(samples::judged_facts(), events), rights));
+    insta::assert_json_snapshot!(checks);
+}
+
+#[test]
+fn a_run_points_at_a_check_only_where_there_is_something_to_print() {
+    let shown = |facts: Facts, outcome| {
+        let events = then(planned(samples::plan()), evaluated(outcome));
+        shown_policy_check(&review(facts, events)).is_some()
+    };
+    assert!(
+        !shown(samples::facts(), PolicyOutcome::Pass),
+        "no policy applies"
+    );
+    assert!(shown(samples::facts(), PolicyOutcome::Error));
+    assert!(shown(samples::judged_facts(), PolicyOutcome::Pass));
+    let unjudged = review(samples::judged_facts(), planned(samples::plan()));
+    assert_eq!(shown_policy_check(&unjudged), None);
 }

@@ -72,7 +72,13 @@ impl<R: Rules> System<R> {
         let in_doubt = !R::RELEASED_AT_THE_END && run.is(Status::RecoveryRequired);
         (run.is_terminal() || in_doubt).then_some(())?;
         let fence = self.workspace(world.workspace).fence;
-        self.ask_lock(world, WorkspaceAsk::Release { who, fence })
+        let as_read = world.runs[who.index()];
+        let ask = WorkspaceAsk::Release {
+            who,
+            fence,
+            as_read,
+        };
+        self.ask_lock(world, ask)
     }
 
     /// The run takes the leased attempt, and then its runner hears of it. A process that stalled says

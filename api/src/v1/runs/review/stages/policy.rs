@@ -2,11 +2,11 @@
 //! S-REV-18).
 
 use serde::Serialize;
-use stackship_domain::run::PolicyOutcome;
+use stackship_domain::run::{PolicyErrorCode, PolicyOutcome};
 use stackship_domain::{Sha256Digest, Timestamp};
 use stackship_policy::{Evaluation, Finding, Level};
 use stackship_projections::RunReview;
-use stackship_projections::run_review::OverrideReview;
+use stackship_projections::run_review::{OverrideReview, PolicyReview};
 use utoipa::ToSchema;
 
 use super::Stage;
@@ -17,8 +17,6 @@ use crate::v1::schema;
 
 /// The most findings that are shown; the weightiest come first.
 const FINDINGS_SHOWN_MAX: usize = 256;
-/// The most overrides that are shown; the audit has the rest (S-REV-18).
-const OVERRIDES_SHOWN_MAX: usize = 256;
 
 /// The policy stage.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,6 +26,9 @@ pub(in crate::v1::runs::review) struct PolicyStage {
     /// What policy says; null until it was evaluated.
     #[schema(schema_with = outcome_or_null)]
     outcome: Option<PolicyOutcome>,
+    /// Why policies could not be evaluated; null unless they could not.
+    #[schema(schema_with = error_code_or_null)]
+    error_code: Option<PolicyErrorCode>,
     /// SHA-256 of the exact result, which an override names; null until it was evaluated.
     #[schema(value_type = Option<String>)]
     result_digest: Option<Sha256Digest>,
@@ -107,6 +108,10 @@ fn outcome_or_null() -> utoipa::openapi::ObjectBuilder {
     schema::one_of_or_null(PolicyOutcome::ALL.iter().map(|outcome| outcome.as_str()))
 }
 
+fn error_code_or_null() -> utoipa::openapi::ObjectBuilder {
+    schema::one_of_or_null(PolicyErrorCode::ALL.iter().map(|code| code.as_str()))
+}
+
 impl PolicyStage {
     pub(super) fn of(
         review: &RunReview,
@@ -120,11 +125,12 @@ impl PolicyStage {
         Self {
             stage: stage.with_log(review, "policy").opened(failed),
             outcome: result.map(|result| result.outcome),
+            error_code: result.and_then(|result| result.error_code),
             result_digest: result.map(|result| result.digest),
             policies: result.map(|result| result.policies),
             decide_by: review.policy.decide_by,
             findings: evaluation.as_ref().map(Findings::of),
-            overrides: Overrides::of(review.policy.overridden.iter(), names, now),
+            overrides: Overrides::of(&review.policy, names, now),
         }
     }
 }
@@ -163,11 +169,8 @@ impl From<&Finding> for FindingView {
 }
 
 impl Overrides {
-    fn of<'a>(
-        mut given: impl Iterator<Item = &'a OverrideReview>,
-        names: &Names,
-        now: Timestamp,
-    ) -> Self {
+    /// The read model keeps no more than are shown (S-REV-18).
+    fn of(policy: &PolicyReview, names: &Names, now: Timestamp) -> Self {
         let view = |given: &OverrideReview| OverrideView {
             by: names.person(given.by),
             reason: given.reason.clone(),
@@ -176,10 +179,9 @@ impl Overrides {
             expires_at: given.expires_at,
             active: now < given.expires_at,
         };
-        let records = given.by_ref().take(OVERRIDES_SHOWN_MAX).map(view).collect();
         Self {
-            records,
-            truncated: given.next().is_some(),
+            records: policy.overrides.iter().map(view).collect(),
+            truncated: policy.overrides_truncated,
         }
     }
 }
@@ -190,7 +192,7 @@ mod tests {
     use stackship_domain::run::samples;
 
     #[test]
-    fn more_overrides_than_are_shown_are_told_of() {
+    fn an_override_holds_until_it_ends_and_what_is_not_kept_is_told_of() {
         let given = OverrideReview {
             by: samples::reviewer(),
             result: samples::policy(PolicyOutcome::SoftFailed).digest,
@@ -198,16 +200,13 @@ mod tests {
             expires_at: samples::at(60),
             at: samples::at(10),
         };
-        let names = Names::default();
-        let shown = |count: usize, now: i64| {
-            Overrides::of(vec![given.clone(); count].iter(), &names, samples::at(now))
+        let policy = PolicyReview {
+            overrides: vec![given],
+            overrides_truncated: true,
+            ..PolicyReview::default()
         };
-        for (count, truncated) in [(0, false), (256, false), (257, true)] {
-            let overrides = shown(count, 20);
-            assert_eq!(overrides.records.len(), count.min(256));
-            assert_eq!(overrides.truncated, truncated, "{count}");
-        }
-        assert!(shown(1, 59).records[0].active);
-        assert!(!shown(1, 60).records[0].active);
+        let shown = |now| Overrides::of(&policy, &Names::default(), samples::at(now));
+        assert!(shown(59).records[0].active && shown(59).truncated);
+        assert!(!shown(60).records[0].active);
     }
 }

@@ -52,7 +52,7 @@ pub(super) const fn policy(review: &RunReview) -> StageStatus {
     };
     match result.outcome {
         PolicyOutcome::Pass => Succeeded,
-        PolicyOutcome::SoftFailed if review.policy.overridden.is_some() => Succeeded,
+        PolicyOutcome::SoftFailed if !review.policy.overrides.is_empty() => Succeeded,
         PolicyOutcome::SoftFailed if is_open(review) && review.policy.decide_by.is_some() => {
             Waiting
         }

@@ -75,6 +75,7 @@ fn document_for(role: Role, review: &RunReview, stored: Stored) -> ReviewDocumen
         names: Names::new(HashMap::from([(reviewer, "Ines Duarte".to_owned())])),
         stored,
         doubted: None,
+        waiting_for: super::waiting_for(review, None),
     };
     document(review, &run, &workspace(), found)
 }

@@ -65,7 +65,11 @@ pub(super) fn queued() -> Story {
 
 pub(super) fn planning() -> Story {
     let (fence, attempt) = (samples::fence(), samples::attempt(1));
-    queued().and([Command::GrantLock { fence }, Command::StartPlan { attempt }])
+    let warnings = Vec::new();
+    queued().and([
+        Command::GrantLock { fence, warnings },
+        Command::StartPlan { attempt },
+    ])
 }
 
 pub(super) fn record(plan: PlanRecord) -> Command {
