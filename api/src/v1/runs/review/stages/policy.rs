@@ -2,7 +2,7 @@
 //! S-REV-18).
 
 use serde::Serialize;
-use stackship_domain::run::PolicyOutcome;
+use stackship_domain::run::{PolicyErrorCode, PolicyOutcome};
 use stackship_domain::{Sha256Digest, Timestamp};
 use stackship_policy::{Evaluation, Finding, Level};
 use stackship_projections::RunReview;
@@ -26,6 +26,9 @@ pub(in crate::v1::runs::review) struct PolicyStage {
     /// What policy says; null until it was evaluated.
     #[schema(schema_with = outcome_or_null)]
     outcome: Option<PolicyOutcome>,
+    /// Why policies could not be evaluated; null unless they could not.
+    #[schema(schema_with = error_code_or_null)]
+    error_code: Option<PolicyErrorCode>,
     /// SHA-256 of the exact result, which an override names; null until it was evaluated.
     #[schema(value_type = Option<String>)]
     result_digest: Option<Sha256Digest>,
@@ -105,6 +108,10 @@ fn outcome_or_null() -> utoipa::openapi::ObjectBuilder {
     schema::one_of_or_null(PolicyOutcome::ALL.iter().map(|outcome| outcome.as_str()))
 }
 
+fn error_code_or_null() -> utoipa::openapi::ObjectBuilder {
+    schema::one_of_or_null(PolicyErrorCode::ALL.iter().map(|code| code.as_str()))
+}
+
 impl PolicyStage {
     pub(super) fn of(
         review: &RunReview,
@@ -118,6 +125,7 @@ impl PolicyStage {
         Self {
             stage: stage.with_log(review, "policy").opened(failed),
             outcome: result.map(|result| result.outcome),
+            error_code: result.and_then(|result| result.error_code),
             result_digest: result.map(|result| result.digest),
             policies: result.map(|result| result.policies),
             decide_by: review.policy.decide_by,
