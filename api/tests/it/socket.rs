@@ -43,6 +43,13 @@ impl Wire {
 
     /// Reads as far as the body.
     pub async fn head(&mut self) -> Head {
+        self.head_if_any()
+            .await
+            .expect("the connection ended before the body")
+    }
+
+    /// The same; nothing when the connection ends before the body begins.
+    pub async fn head_if_any(&mut self) -> Option<Head> {
         const END: &[u8] = b"\r\n\r\n";
         loop {
             let found = self
@@ -52,11 +59,13 @@ impl Wire {
             if let Some(end) = found {
                 let body = self.pending.split_off(end + END.len());
                 let head = String::from_utf8(std::mem::replace(&mut self.pending, body)).unwrap();
-                return Head::read(&head);
+                return Some(Head::read(&head));
             }
             assert!(self.pending.len() < HEAD_BYTES_MAX, "a head without an end");
-            let read = self.stream.read_buf(&mut self.pending).await.unwrap();
-            assert!(read > 0, "the connection ended in the head");
+            let read = self.stream.read_buf(&mut self.pending).await;
+            if !matches!(read, Ok(1..)) {
+                return None;
+            }
         }
     }
 

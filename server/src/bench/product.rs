@@ -17,6 +17,8 @@ use crate::Failure;
 const READY_LIMIT: Duration = Duration::from_mins(1);
 /// How long one run may take.
 const RUN_LIMIT: Duration = Duration::from_mins(2);
+/// Longer than anything that is handed in takes, also in a build that is not optimized.
+const LEASE_SECONDS: &str = "600";
 /// How often a run's status is asked for; part of what is measured, so it is short.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
@@ -83,6 +85,7 @@ impl Product {
             Some(mirror) => ("STACKSHIP_TOFU__MIRROR", mirror.display().to_string()),
             None => ("STACKSHIP_RUNNER__ENABLED", "false".to_owned()),
         });
+        environment.push(("STACKSHIP_LEASE_SECONDS", LEASE_SECONDS.to_owned()));
         let server = Command::new(&program)
             .arg("serve")
             .env_clear()

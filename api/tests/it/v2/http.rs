@@ -60,15 +60,18 @@ pub async fn get(url: &str, token: &str) -> Answer {
     send("GET", url, token, Bytes::new()).await
 }
 
-/// The whole body, unless it breaks off.
-pub async fn get_to_end(url: &str, token: &str) -> Result<Bytes, hyper::Error> {
+/// The whole body, unless the answer breaks off.
+pub async fn get_to_end(
+    url: &str,
+    token: &str,
+) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
     let request = Request::builder()
         .uri(url)
         .header("authorization", format!("Bearer {token}"))
         .body(Full::new(Bytes::new()))
         .unwrap();
     let client = Client::builder(TokioExecutor::new()).build_http();
-    let response = client.request(request).await.unwrap();
+    let response = client.request(request).await?;
     assert_eq!(response.status(), StatusCode::OK);
     Ok(response.into_body().collect().await?.to_bytes())
 }
