@@ -111,6 +111,7 @@ async fn every_operation_answers_as_the_document_says(pool: PgPool) {
     proofs(&mut walk).await;
     history(&mut walk).await;
     // Last: what was planned before is of a workspace without a state.
+    free_the_workspace(&world).await;
     states(&mut walk).await;
     walk.seen
         .extend(WALKED_ELSEWHERE.iter().map(|route| (*route).to_owned()));
@@ -452,25 +453,22 @@ async fn applied(walk: &mut Walk<'_>, run: RunId, fence: Fence) {
     assert_eq!(review["ended"]["reason"], "applied");
 }
 
-async fn ends(walk: &mut Walk<'_>) {
-    let (workspace, _) = walk
-        .world
-        .store
-        .workspaces
-        .load(walk.world.acme.workspace)
-        .await
-        .unwrap();
-    let held = workspace.lock.unwrap();
-    if let Holder::Run { run } = held.holder {
-        let fence = held.fence;
-        walk.world
-            .workspace_command(workspace::Command::ReleaseByRun {
-                run,
-                fence,
-                left_behind: None,
-            })
-            .await;
+/// Gives the workspace back, whoever's run holds it.
+async fn free_the_workspace(world: &World) {
+    let loaded = world.store.workspaces.load(world.acme.workspace).await;
+    let lock = loaded.unwrap().0.lock.unwrap();
+    if let Holder::Run { run } = lock.holder {
+        let release = workspace::Command::ReleaseByRun {
+            run,
+            fence: lock.fence,
+            left_behind: None,
+        };
+        world.workspace_command(release).await;
     }
+}
+
+async fn ends(walk: &mut Walk<'_>) {
+    free_the_workspace(walk.world).await;
     let (run, _) = walk.world.run_that_asks().await;
     walk.world.seen_run(run).await;
     decide(walk, run, "discard", json!({"reason": "not today"})).await;
