@@ -54,7 +54,11 @@ pub async fn plan(product: &Product, document: Vec<u8>) -> Result<String, Failur
         plan: runner.put(ArtifactKind::Plan, b"plan".to_vec()).await?,
         plan_json: runner.put(ArtifactKind::PlanJson, document).await?,
         plan_diff: runner.put(ArtifactKind::PlanDiff, b"{}".to_vec()).await?,
-        policy_input: None,
+        policy_input: Some(
+            runner
+                .put(ArtifactKind::PolicyInput, b"{}".to_vec())
+                .await?,
+        ),
         lock_file: None,
         dependencies: Sha256Digest::of(b"none"),
         sandbox: Value::Null,

@@ -53,11 +53,11 @@ impl ScriptedRunner {
         let (attempt, token) = (text(&lease["attempt"]), text(&lease["lease_token"]));
         let put = |kind: &str, bytes: &[u8]| self.put(&attempt, &token, kind, bytes);
         let result = json!({"phase": "plan", "end": {
-            "end": "planned", "exit_code": 2, "json": {"errored": false, "counts": {
+            "end": "planned", "exit_code": 2, "json": {"errored": false, "doubtful": 0, "counts": {
                 "create": 1, "change": 0, "destroy": 0, "replace": 0, "import": 0, "forget": 0, "move": 0,
                 "output": 0}},
             "plan": put("plan", plan), "plan_json": put("plan_json", json),
-            "plan_diff": put("plan_diff", b"{}"), "policy_input": null, "lock_file": null,
+            "plan_diff": put("plan_diff", b"{}"), "policy_input": put("policy_input", b"{}"), "lock_file": null,
             "dependencies": sha256(b"none"), "sandbox": {},
         }});
         let path = format!("/runner/v1/attempts/{attempt}/result");
