@@ -2,9 +2,11 @@
 
 mod table;
 
+use std::mem;
+
 use stackship_domain::ids::{OrganizationId, RunId, WorkspaceId};
 use stackship_domain::run::Warning;
-use stackship_domain::workspace::{Event, Holder, LeftBehind, StateHead};
+use stackship_domain::workspace::{Event, Holder, LeftBehind, Lock, StateHead, Workspace};
 use stackship_domain::{Fence, Timestamp};
 
 pub(crate) use table::{load, upsert};
@@ -68,41 +70,33 @@ impl WorkspaceStatus {
         }
     }
 
-    /// Takes an event that has happened.
+    /// Takes an event that has happened. What it does to the workspace, the workspace's own fold says;
+    /// added here is what only readers ask for: since when and why the lock is held.
     pub fn take(&mut self, recorded: &Recorded<Event>) {
-        match &recorded.event {
-            Event::RunEnqueued { run } => self.queue.push(*run),
-            Event::RunDequeued { run } => self.queue.retain(|waiting| waiting != run),
-            Event::LockAcquired {
-                holder,
-                fence,
-                reason,
-            } => {
-                if let Holder::Run { run } = holder {
-                    self.queue.retain(|waiting| waiting != run);
-                }
-                self.fence = *fence;
-                self.lock = Some(HeldLock {
-                    holder: *holder,
-                    since: recorded.recorded_at,
-                    reason: reason.clone(),
-                });
-            }
-            Event::LockReleased {
-                holder,
-                left_behind,
-                ..
-            } => {
-                self.lock = None;
-                LeftBehind::remember(&mut self.left_behind, *holder, left_behind.as_ref());
-            }
-            Event::StatePublished { state, .. } => {
-                self.head = Some(state.clone());
-                self.left_behind.clear();
-            }
-            // What a failed apply left is still in no state.
-            Event::StateRolledBack { rollback, .. } => self.head = Some(rollback.state.clone()),
+        let mut workspace = Workspace {
+            lock: self.lock.as_ref().map(|lock| Lock {
+                holder: lock.holder,
+                fence: self.fence,
+            }),
+            fence: self.fence,
+            queue: mem::take(&mut self.queue),
+            head: self.head.take(),
+            left_behind: mem::take(&mut self.left_behind),
+        };
+        workspace.evolve(&recorded.event);
+        if let Event::LockAcquired { holder, reason, .. } = &recorded.event {
+            self.lock = Some(HeldLock {
+                holder: *holder,
+                since: recorded.recorded_at,
+                reason: reason.clone(),
+            });
+        } else if workspace.lock.is_none() {
+            self.lock = None;
         }
+        self.fence = workspace.fence;
+        self.queue = workspace.queue;
+        self.head = workspace.head;
+        self.left_behind = workspace.left_behind;
         self.last_sequence = recorded.sequence;
     }
 

@@ -31,6 +31,19 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// What the columns of a row say, of which at most one is not null.
+    pub(super) fn of(columns: &Columns<'_>) -> Result<Self, StoreError> {
+        match (
+            columns.parsed_or_null("project_id")?,
+            columns.parsed_or_null("workspace_id")?,
+        ) {
+            (None, None) => Ok(Self::Organization),
+            (Some(project), None) => Ok(Self::Project { project }),
+            (None, Some(workspace)) => Ok(Self::Workspace { workspace }),
+            (Some(_), Some(_)) => Err(columns.inconsistent("workspace_id")),
+        }
+    }
+
     pub(super) fn project(self) -> Option<String> {
         match self {
             Self::Project { project } => Some(project.to_string()),
@@ -176,19 +189,10 @@ pub async fn role_for(
 
 fn parse(row: &PgRow) -> Result<GrantRow, StoreError> {
     let columns = Columns::new(row, "record.role_grants", "key")?;
-    let scope = match (
-        columns.parsed_or_null("project_id")?,
-        columns.parsed_or_null("workspace_id")?,
-    ) {
-        (None, None) => Scope::Organization,
-        (Some(project), None) => Scope::Project { project },
-        (None, Some(workspace)) => Scope::Workspace { workspace },
-        (Some(_), Some(_)) => return Err(columns.inconsistent("workspace_id")),
-    };
     Ok(GrantRow {
         number: columns.plain("grant_id")?,
         grant: Grant {
-            scope,
+            scope: Scope::of(&columns)?,
             user: columns.parsed("user_id")?,
             role: columns.parsed("role")?,
         },

@@ -1,7 +1,7 @@
 //! After the end: nothing of a run may hold anything any longer.
 
 use stackship_domain::ids::RunId;
-use stackship_domain::run::{Ending, Run, Standing, TerminalReason};
+use stackship_domain::run::{Ending, Standing, TerminalReason};
 use stackship_domain::workspace;
 use stackship_store::phase_logs::{self, Chunk, LogPhase};
 use stackship_store::{Store, attempts};
@@ -26,22 +26,10 @@ pub(super) async fn step(run: &Subject<'_>, ending: &Ending) -> Result<Step, Ste
 
 /// Takes the step after the end for a run that has ended; for another, none.
 pub(super) async fn leave(store: &Store, id: RunId) -> Result<(), StepError> {
-    let (run, sequence) = store.runs.load(id).await?;
-    if let Run::Born {
-        facts,
-        hold,
-        standing,
-    } = &run
-        && let Standing::Ended(ending) = &**standing
+    let loaded = store.runs.load(id).await?;
+    if let Some(subject) = Subject::of(store, id, &loaded)
+        && let Standing::Ended(ending) = subject.standing
     {
-        let subject = Subject {
-            store,
-            id,
-            facts,
-            hold: *hold,
-            standing,
-            sequence,
-        };
         step(&subject, ending).await?;
     }
     Ok(())

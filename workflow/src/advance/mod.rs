@@ -51,7 +51,26 @@ struct Subject<'a> {
     sequence: i64,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// What was loaded of a run; `None` when it was never born.
+    fn of(store: &'a Store, id: RunId, (run, sequence): &'a (Run, i64)) -> Option<Self> {
+        match run {
+            Run::Born {
+                facts,
+                hold,
+                standing,
+            } => Some(Self {
+                store,
+                id,
+                facts,
+                hold: *hold,
+                standing,
+                sequence: *sequence,
+            }),
+            Run::Unborn => None,
+        }
+    }
+
     /// Carries out a command on the run, as the system.
     async fn command(&self, command: Command) -> Result<Step, StepError> {
         let step = format!("{}@{}", command.name(), self.sequence);
@@ -80,24 +99,11 @@ pub async fn advance(store: &Store, run: RunId) -> Result<Due, StepError> {
 }
 
 async fn step(store: &Store, id: RunId) -> Result<Step, StepError> {
-    let (run, sequence) = store.runs.load(id).await?;
-    let Run::Born {
-        facts,
-        hold,
-        standing,
-    } = &run
-    else {
+    let loaded = store.runs.load(id).await?;
+    let Some(subject) = Subject::of(store, id, &loaded) else {
         return Ok(Step::Waiting);
     };
-    let subject = Subject {
-        store,
-        id,
-        facts,
-        hold: *hold,
-        standing,
-        sequence,
-    };
-    match &**standing {
+    match subject.standing {
         Standing::Queued { .. } => queue::step(&subject).await,
         Standing::Planning { attempt, .. } | Standing::PlanCanceling { attempt, .. } => {
             plan::step(&subject, attempt.id).await

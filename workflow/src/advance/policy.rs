@@ -2,7 +2,7 @@
 //! of a look: the engine does it between two looks.
 
 use stackship_domain::ids::RunId;
-use stackship_domain::run::{Command, Run, Standing};
+use stackship_domain::run::{Command, Standing};
 use stackship_store::log::written_at;
 use stackship_store::phase_logs::{self, LogPhase};
 use stackship_store::{Store, StoreError};
@@ -14,35 +14,23 @@ use crate::policy::{self, Checker};
 /// Judges the plan of a run whose policy check is due, and records the result. Doing it again after a
 /// crash, or twice at once, records it once.
 pub async fn check_policies(store: &Store, checker: &Checker, id: RunId) -> Result<(), StepError> {
-    let (run, sequence) = store.runs.load(id).await?;
-    let Run::Born {
-        facts,
-        hold,
-        standing,
-    } = &run
-    else {
+    let loaded = store.runs.load(id).await?;
+    let Some(subject) = Subject::of(store, id, &loaded) else {
         return Ok(());
     };
-    let Standing::PolicyChecking { plan } = &**standing else {
+    let Standing::PolicyChecking { plan } = subject.standing else {
         return Ok(());
     };
-    let began = written_at(&store.pool, ("run", &id.to_string()), sequence).await?;
+    let stream = ("run", &*id.to_string());
+    let began = written_at(&store.pool, stream, subject.sequence).await?;
     let began = began.ok_or_else(|| StoreError::inconsistent("log.events", "sequence", id))?;
     let judged = policy::Subject {
         run: id,
-        facts,
+        facts: subject.facts,
         plan,
     };
     let result = checker.judge(store, &judged, began).await?;
-    let subject = Subject {
-        store,
-        id,
-        facts,
-        hold: *hold,
-        standing,
-        sequence,
-    };
-    let approval_expires_at = queue::approval_deadline(store, facts).await?;
+    let approval_expires_at = queue::approval_deadline(store, subject.facts).await?;
     let command = Command::RecordPolicy {
         result,
         approval_expires_at,

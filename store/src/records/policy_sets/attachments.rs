@@ -263,19 +263,10 @@ async fn at(
 
 fn parse(row: &PgRow) -> Result<Attachment, StoreError> {
     let columns = Columns::new(row, TABLE, "key")?;
-    let scope = match (
-        columns.parsed_or_null("project_id")?,
-        columns.parsed_or_null("workspace_id")?,
-    ) {
-        (None, None) => Scope::Organization,
-        (Some(project), None) => Scope::Project { project },
-        (None, Some(workspace)) => Scope::Workspace { workspace },
-        (Some(_), Some(_)) => return Err(columns.inconsistent("workspace_id")),
-    };
     Ok(Attachment {
         number: columns.plain("attachment_id")?,
         set: columns.parsed("policy_set_id")?,
-        scope,
+        scope: Scope::of(&columns)?,
         attached_by: columns.parsed("attached_by")?,
         attached_at: columns.time("attached_at")?,
     })
