@@ -249,7 +249,10 @@ async fn report(shared: &Shared, hold: &Hold, heart: &Heart, result: &PhaseResul
             }
         }
         tokio::select! {
-            () = heart.lost.cancelled() => return,
+            () = heart.lost.cancelled() => {
+                tracing::error!(attempt.id = %hold.attempt, "The lease was lost before a result was taken");
+                return;
+            }
             () = tokio::time::sleep(pause) => pause = (pause * 2).min(REPORT_AFTER_MAX),
         }
     }

@@ -52,7 +52,9 @@ impl Heart {
         let beating = tokio::spawn(async move {
             beat(&control_plane, &hold, lease_time, &sender).await;
             token.cancel();
-            tracing::warn!(attempt.id = %hold.attempt, "The lease of an attempt is lost");
+            // No warning: an attempt whose result was just taken hears the same. Whoever loses
+            // something by it says so.
+            tracing::debug!(attempt.id = %hold.attempt, "The lease of an attempt is over");
             sender.send_replace(Order::Lost);
         });
         Self {
