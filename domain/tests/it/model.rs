@@ -7,12 +7,14 @@
 //! exploration finds out.
 //!
 //! Left out, because it ends a run without touching the workspace like other ends that are here:
-//! failed plans, plans without changes, denials. Left out, because no run is involved: locks by hand.
+//! failed plans, plans without changes, denials. What policies say, and what people make of it, is a world
+//! of its own: [`judgement`]. Left out, because no run is involved: locks by hand.
 
 mod arena;
 mod asks;
 mod broken;
 mod forgetting;
+mod judgement;
 mod promises;
 mod rules;
 mod steps;

@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use stackship_domain::Sha256Digest;
 use stackship_domain::ids::RunId;
-use stackship_domain::run::{PolicyErrorCode, PolicyOutcome, Status, TerminalReason};
+use stackship_domain::run::{
+    Command, PolicyErrorCode, PolicyOutcome, PolicyResult, Refusal, Status, TerminalReason,
+};
+use stackship_domain::{Actor, Sha256Digest};
 use stackship_policy::{Evaluation, Evaluator};
 use stackship_projections::RunReview;
 use stackship_runner_protocol::{PhaseResult, PlanEnd};
+use stackship_store::log::{CommandError, Context};
+use stackship_workflow::advance::check_policies;
 use stackship_workflow::leasing::Leased;
 use stackship_workflow::policy::{Checker, Patience};
 
@@ -142,6 +146,56 @@ async fn an_override_is_for_the_reviewed_result_by_whom_it_is_for_and_bounded(po
         (plan.plan, plan.policy_input)
     );
     assert_eq!(result.bundle_digest, review.facts.pins.policies.digest());
+}
+
+/// A server that stood still has evaluated the same plan and found something else. It names the step as
+/// the first one did, if it read the run at the same event, and otherwise as nobody did.
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_result_that_comes_after_an_override_takes_nothing_from_it(pool: PgPool) {
+    let world = Served::new(pool).await;
+    world.judge(DENIES).await;
+    let run = world.planned_run(false).await;
+    let review = world.until(run, Status::OverrideRequired).await;
+    let owner = &world.acme.owner.token;
+    let given = world.override_as(owner, run, &word(&review, 600)).await;
+    given.data(200);
+    let decided = world.store.runs.load(run).await.unwrap();
+
+    let first: String = sqlx::query_scalar(
+        "select command_id from log.events where aggregate_id = $1 and event_type = 'policy_evaluated'",
+    )
+    .bind(run.to_string())
+    .fetch_one(&world.owner)
+    .await
+    .unwrap();
+    let found = Command::RecordPolicy {
+        result: PolicyResult {
+            outcome: PolicyOutcome::Pass,
+            digest: Sha256Digest::of(b"found by another server"),
+            ..review.policy.result.unwrap()
+        },
+        approval_expires_at: review.policy.decide_by.unwrap(),
+    };
+    let step = |command_id: &str| Context {
+        organization: world.acme.organization,
+        actor: Actor::System,
+        request_id: "another-server".to_owned(),
+        command_id: command_id.to_owned(),
+    };
+    let runs = &world.store.runs;
+    let doubled = runs.execute(run, found.clone(), &step(&first)).await;
+    assert!(!doubled.unwrap().appended);
+    let late = runs.execute(run, found, &step("another step")).await;
+    assert!(
+        matches!(
+            late,
+            Err(CommandError::Refused(Refusal::WrongStatus { .. }))
+        ),
+        "{late:?}"
+    );
+    let nowhere = Checker::new(Evaluator::new("/nowhere/stackship".into()));
+    check_policies(&world.store, &nowhere, run).await.unwrap();
+    assert_eq!(world.store.runs.load(run).await.unwrap(), decided);
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]

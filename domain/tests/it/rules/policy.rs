@@ -286,3 +286,42 @@ fn the_approval_carries_the_binding_of_the_evidence_it_is_about() {
     };
     assert_eq!(approval.binding, evidence.binding());
 }
+
+/// Two processes may evaluate one plan, and find different things. What comes second is no result of the
+/// run, so it takes nothing from what was said about the first one, and gives nobody a new word.
+#[test]
+fn a_plan_is_judged_once_whatever_is_found_later() {
+    let overridden = Given::override_required().and(override_policy(samples::reviewer(), 40, 600));
+    let (approved, binding) = approve_overridden(60);
+    let applying = approved.clone().and(Command::StartApply {
+        attempt: attempt(1),
+        fence: samples::fence(),
+        binding,
+        at: at(90),
+    });
+    let results = |outcome| Command::RecordPolicy {
+        result: PolicyResult {
+            digest: Sha256Digest::of(b"found by another process"),
+            ..samples::policy(outcome)
+        },
+        approval_expires_at: at(3600),
+    };
+    let judged = [
+        Given::override_required(),
+        Given::awaiting_approval(),
+        overridden,
+        approved,
+        applying,
+    ];
+    for given in judged {
+        let status = given.status();
+        let again = PolicyOutcome::ALL.iter().map(|outcome| results(*outcome));
+        for command in again.chain([Command::StartPolicyCheck]) {
+            let refused = Refusal::WrongStatus {
+                command: command.name(),
+                status,
+            };
+            assert_eq!(given.refuses(command), refused);
+        }
+    }
+}
