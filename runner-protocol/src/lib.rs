@@ -23,6 +23,8 @@ use stackship_domain::ids::{
 use stackship_domain::run::{Counts, Evidence, EvidencePart, Phase, Predecessor, TerminalReason};
 use stackship_domain::{Fence, Name, Sha256Digest, Timestamp, TofuVersion};
 
+/// The name of this protocol, with its version.
+pub const PROTOCOL: &str = "runner/v1";
 /// Request header of an artifact upload: the SHA-256 of the body, 64 hexadecimal digits.
 pub const SHA256_HEADER: &str = "x-stackship-sha256";
 /// The most bytes one log append may carry.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use stackship_domain::Sha256Digest;
 use stackship_domain::run::EvidencePart;
-use stackship_runner_protocol::{Lease, SeenState};
+use stackship_runner_protocol::{Lease, PROTOCOL, SeenState};
 use stackship_sandbox::egress::{Decision, Egress};
 use stackship_sandbox::{
     EndReason, Event, LaunchError, Outcome, ReceivedArtifact, Sandbox, SandboxDriver, SandboxSpec,
@@ -211,6 +211,7 @@ pub(crate) fn sandbox_evidence(settings: &RunnerSettings, outcome: &Outcome) -> 
         "landlock": isolation.landlock,
         "region": settings.region,
         "release": env!("CARGO_PKG_VERSION"),
+        "protocol": PROTOCOL,
         "peak_memory_bytes": outcome.peak_memory_bytes,
     })
 }

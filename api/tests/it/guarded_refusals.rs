@@ -9,6 +9,7 @@ use sqlx::PgPool;
 use stackship_domain::Role;
 use stackship_domain::ids::ObjectId;
 use stackship_store::clock;
+use stackship_store::objects::{NewObject, ObjectKind};
 use stackship_store::records::grants::{self, Grant, Scope};
 use stackship_store::records::passwords::{self, Password};
 use stackship_store::records::{users, workspaces};
@@ -298,4 +299,75 @@ async fn who_may_download_is_told_what_the_request_lacks(pool: PgPool) {
         let short = json!({"reason": "short"});
         assert_eq!(send("", short).await, told(422, "REASON_INVALID"));
     }
+}
+
+/// The rows say where the bytes of a state are; what they have to be, the log says.
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_state_that_every_row_was_changed_for_is_not_the_one_that_the_log_tells_of(pool: PgPool) {
+    let served = Served::new(pool).await;
+    let doubtful = Doubtful::with_states(&served, &[(1, "lin")]).await;
+    let owner = &served.acme.owner;
+    prove(&served, owner).await;
+    let emergency = format!("/v1/runs/{}/emergency-state", doubtful.run);
+    assert_eq!(ask(&served, &emergency, &owner.token).await.status, 200);
+    forge(&served).await;
+    let absent = "/v1/runs/run-00000000000000000000000000/emergency-state";
+    assert_eq!(
+        told(ask(&served, &emergency, &owner.token).await),
+        told(ask(&served, absent, &owner.token).await)
+    );
+    let path = format!("/v1/runs/{}/review", doubtful.run);
+    let seen = served.send("GET", &path, &Value::Null).await.data(200);
+    let kind = &seen["downloads"][3]["availability"]["kind"];
+    assert_eq!(kind, "unavailable", "{seen:#}");
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_published_state_that_every_row_was_changed_for_is_unavailable(pool: PgPool) {
+    let served = Served::new(pool).await;
+    let doubtful = Doubtful::with_states(&served, &[(1, "lin")]).await;
+    doubtful.decide(&served, "adopt", REASON).await.data(200);
+    let path = format!("/v1/runs/{}/review", doubtful.run);
+    let shown = async || {
+        let seen = served.send("GET", &path, &Value::Null).await.data(200);
+        let published = seen["stages"]["apply"]["published"].clone();
+        (
+            published,
+            seen["downloads"][4]["availability"]["kind"].clone(),
+        )
+    };
+    let (published, download) = shown().await;
+    assert_eq!(
+        (&published["kind"], &published["value"]["serial"], &download),
+        (&json!("recorded"), &json!(1), &json!("available"))
+    );
+    forge(&served).await;
+    let unavailable = json!("unavailable");
+    assert_eq!(shown().await, (json!({"kind": unavailable}), unavailable));
+}
+
+/// Puts other bytes in the place of every state, and makes all rows agree about them.
+async fn forge(served: &Served) {
+    let new = NewObject {
+        organization: served.acme.organization,
+        workspace: Some(served.acme.workspace),
+        kind: ObjectKind::State,
+        bytes_max: 1024,
+    };
+    let forged = served
+        .store
+        .objects
+        .put_bytes(new, b"{\"forged\":true}")
+        .await;
+    let forged = forged.unwrap();
+    let statements = format!(
+        "alter table record.state_versions disable trigger user; \
+         update record.state_versions set object_id = '{}', bytes = {}, sha256 = decode('{}', 'hex'); \
+         alter table record.state_versions enable trigger user",
+        forged.id, forged.bytes, forged.sha256
+    );
+    sqlx::raw_sql(&statements)
+        .execute(&served.owner)
+        .await
+        .unwrap();
 }

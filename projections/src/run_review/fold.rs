@@ -305,3 +305,27 @@ const fn status_after(event: &Event) -> Option<Status> {
         Event::RecoveryResolved { .. } => Status::Recovered,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stackship_domain::run::samples::{self, at};
+
+    #[test]
+    fn of_257_overrides_256_are_kept_and_the_cut_is_told() {
+        let mut policy = PolicyReview::default();
+        let mut give = |number| {
+            policy.take_override(OverrideReview {
+                by: samples::reviewer(),
+                result: samples::policy(PolicyOutcome::SoftFailed).digest,
+                reason: "Agreed in review.".to_owned(),
+                expires_at: at(3600),
+                at: at(number),
+            });
+            (policy.overrides.len(), policy.overrides_truncated)
+        };
+        let kept: Vec<_> = (1..=257).map(&mut give).collect();
+        assert_eq!(kept[255..], [(256, false), (256, true)]);
+        assert_eq!(policy.overrides[0].at, at(1));
+    }
+}

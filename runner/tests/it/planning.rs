@@ -80,12 +80,14 @@ async fn pinned_values_win_over_files_of_the_configuration_and_arrive_exactly() 
                 exit_code,
                 json,
                 plan_json,
+                sandbox,
                 ..
             },
     } = &result
     else {
         panic!("{result:?}\n{}", world.control_plane.log());
     };
+    assert_eq!(sandbox["protocol"], "runner/v1");
     assert_eq!(
         (*exit_code, json.counts),
         (

@@ -55,10 +55,13 @@ async fn a_proof_is_for_one_token_and_for_a_time(pool: PgPool) {
     assert!(is_proven(&world.store.pool, who.token).await.unwrap());
     assert!(!is_proven(&world.store.pool, other.token).await.unwrap());
 
-    sqlx::query("update record.step_ups set proved_at = proved_at - interval '15 minutes'")
-        .execute(&pool)
-        .await
-        .unwrap();
+    let age = async |by: &str| {
+        let aged = format!("update record.step_ups set proved_at = proved_at - interval '{by}'");
+        sqlx::query(&aged).execute(&pool).await.unwrap();
+    };
+    age("14 minutes").await;
+    assert!(is_proven(&world.store.pool, who.token).await.unwrap());
+    age("1 minute").await;
     assert!(!is_proven(&world.store.pool, who.token).await.unwrap());
 
     try_with(&world, who, RIGHT).await.unwrap();

@@ -100,3 +100,29 @@ async fn review(app: &App, may: &May) -> Result<RunReview, ApiError> {
     let found = app.views.review(may.run.organization, may.run.id).await?;
     found.ok_or_else(hidden)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What asks for a proof, for no query and for a reason; and for the state permission besides.
+    type RawPlan<A> = fn(State<App>, Quietly<May>, NoQuery, Proven, Body<FullReason>) -> A;
+    type Emergency<A> = fn(
+        State<App>,
+        Quietly<May>,
+        Quietly<InRun<StateRecover>>,
+        NoQuery,
+        Proven,
+        Body<FullReason>,
+    ) -> A;
+
+    /// No role has one of the permissions without the other, so no request could show that one is not
+    /// asked for. What a handler takes is what it asks for, and one without it is none of these.
+    #[test]
+    fn an_emergency_state_asks_for_the_state_permission_too() {
+        fn raw_plan<A>(_: RawPlan<A>) {}
+        fn emergency<A>(_: Emergency<A>) {}
+        raw_plan(run_raw_plan);
+        emergency(run_emergency_state);
+    }
+}

@@ -67,3 +67,19 @@ async fn run_recovery_no_change(
     let committed = recovery::declare_no_change(&app.store, &context, run, reason).await?;
     answer(&app, organization, run, committed).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Adoption<A> =
+        fn(State<App>, InRun<RunRecover>, InRun<StateRecover>, Body<FullReason>) -> A;
+
+    /// No role has one of the permissions without the other, so no request could show that one is not
+    /// asked for. What a handler takes is what it asks for.
+    #[test]
+    fn an_adoption_asks_for_the_state_permission_too() {
+        fn adoption<A>(_: Adoption<A>) {}
+        adoption(run_recovery_adopt);
+    }
+}

@@ -108,6 +108,7 @@ async fn a_doubt_shows_its_evidence_and_who_may_end_it(pool: PgPool) {
     let evidence = &seen["evidence"];
     assert_eq!(evidence["sandbox_base_profile"]["value"], "confined/3");
     assert_eq!(evidence["runner_release"]["value"], "0.1.0");
+    assert_eq!(evidence["runner_protocol"]["value"], "runner/v1");
     let attempts = evidence["attempts"].as_array().unwrap();
     let told = |index: usize, name: &str| attempts[index][name]["value"].clone();
     assert_eq!(attempts.len(), 2);

@@ -258,7 +258,8 @@ impl<'a> Reviewed<'a> {
             policy_input_object: Some(input.id),
             lock_file_object: Some(self.plant(ObjectKind::LockFile).await.id),
             sandbox: json!({"driver": SECRET, "cgroup": SECRET, "landlock": {"abi": SECRET},
-                "labels": [SECRET], "base_profile": "confined/3", "release": "0.1.0"}),
+                "labels": [SECRET], "base_profile": "confined/3", "release": "0.1.0",
+                "protocol": "runner/v1"}),
             ..samples::plan()
         }
     }

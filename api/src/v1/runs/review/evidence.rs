@@ -34,7 +34,7 @@ pub(super) struct EvidenceFacts {
     runner_release: Known<String>,
     /// The base profile of the sandbox that planned.
     sandbox_base_profile: Known<String>,
-    /// The protocol that the runner spoke.
+    /// The protocol that the runner spoke when it planned.
     runner_protocol: Known<String>,
     /// The policy engine and its version.
     policy_engine: Known<String>,
@@ -130,7 +130,7 @@ impl EvidenceFacts {
             tofu_version: Some(review.facts.pins.tofu_version.to_string()).into(),
             runner_release: reported("release"),
             sandbox_base_profile: reported("base_profile"),
-            runner_protocol: Known::NotRecorded,
+            runner_protocol: reported("protocol"),
             policy_engine: review
                 .policy
                 .result

@@ -70,7 +70,7 @@ codes! {
     ReviewPartialState = "Some changes may have been made: read the end of the apply log, and compare with the state that was kept, before you start a new run.",
     /// Somebody turned it down, or stopped it.
     StartAgain = "Nothing was applied: start a new run when you want to go on.",
-    /// Nobody decided in time.
+    /// Nobody decided in time, or what was decided ran out.
     StartAfterExpiry = "Nothing was applied: a new run starts from a push to the tracked branch, from the CLI or through the API.",
     /// A newer run took its place.
     FollowNewerRun = "A newer run took this run's place: go on there.",
@@ -163,14 +163,14 @@ const fn after(reason: TerminalReason) -> GuidanceCode {
         }
         TerminalReason::PolicyDenied => GuidanceCode::SatisfyPolicy,
         TerminalReason::PolicyError => GuidanceCode::MendPolicy,
-        TerminalReason::ApplyRefused | TerminalReason::PolicyOverrideExpired => {
-            GuidanceCode::PlanAgain
-        }
+        TerminalReason::ApplyRefused => GuidanceCode::PlanAgain,
         TerminalReason::ApplyFailed => GuidanceCode::ReviewPartialState,
         TerminalReason::DiscardedByPerson | TerminalReason::CanceledByPerson => {
             GuidanceCode::StartAgain
         }
-        TerminalReason::ApprovalExpired => GuidanceCode::StartAfterExpiry,
+        TerminalReason::ApprovalExpired | TerminalReason::PolicyOverrideExpired => {
+            GuidanceCode::StartAfterExpiry
+        }
         TerminalReason::Superseded => GuidanceCode::FollowNewerRun,
         TerminalReason::PlanCredentialsRequired => GuidanceCode::GrantCloudAccess,
         TerminalReason::RecoveredStateAdopted | TerminalReason::RecoveredNoChange => {

@@ -60,7 +60,9 @@ impl ApplyStage {
     pub(super) fn of(review: &RunReview, published: Known<Published>) -> Self {
         let stage = Stage::new(apply(review), review.apply.times);
         Self {
-            stage: stage.with_log(review, "apply").opened(is_applied(review)),
+            stage: stage
+                .with_log(review, "apply", &review.apply.attempts)
+                .opened(is_applied(review)),
             phase: review.apply.status,
             published,
             has_emergency_state: review.apply.emergency.is_some(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use stackship_domain::run::Status;
 use stackship_domain::{Sha256Digest, Timestamp};
 use stackship_projections::RunReview;
-use stackship_projections::run_review::StageTimes;
+use stackship_projections::run_review::{AttemptReview, StageTimes};
 use utoipa::ToSchema;
 
 use super::people::Names;
@@ -68,12 +68,14 @@ impl Stage {
         }
     }
 
-    /// With the log of this phase, if anything can have been written there.
-    fn with_log(self, review: &RunReview, phase: &str) -> Self {
+    /// With the log of this phase, if anything can have been written there. A phase that waits for
+    /// another attempt has what those before it wrote.
+    fn with_log(self, review: &RunReview, phase: &str, tried: &[AttemptReview]) -> Self {
         let writes = match self.status {
             StageStatus::Running | StageStatus::Succeeded | StageStatus::Failed => true,
             StageStatus::Waiting => self.started_at.is_some(),
-            StageStatus::Pending | StageStatus::Skipped => false,
+            StageStatus::Pending => !tried.is_empty(),
+            StageStatus::Skipped => false,
         };
         let log_href = writes.then(|| format!("/v1/runs/{}/logs/{phase}", review.run));
         Self { log_href, ..self }

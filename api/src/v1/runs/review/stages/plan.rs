@@ -52,8 +52,9 @@ pub(in crate::v1::runs::review) enum PlanSummary {
 impl PlanStage {
     pub(super) fn of(review: &RunReview) -> Self {
         let recorded = review.plan.record.is_some();
+        let stage = Stage::new(plan(review), review.plan.times);
         Self {
-            stage: Stage::new(plan(review), review.plan.times).with_log(review, "plan"),
+            stage: stage.with_log(review, "plan", &review.plan.attempts),
             phase: plan_phase(review),
             summary: summary(review),
             sha256: plan_digest(review),

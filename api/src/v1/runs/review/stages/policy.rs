@@ -123,7 +123,7 @@ impl PolicyStage {
         let failed = result.is_some_and(|result| result.outcome != PolicyOutcome::Pass);
         let stage = Stage::new(policy(review), review.policy.times);
         Self {
-            stage: stage.with_log(review, "policy").opened(failed),
+            stage: stage.with_log(review, "policy", &[]).opened(failed),
             outcome: result.map(|result| result.outcome),
             error_code: result.and_then(|result| result.error_code),
             result_digest: result.map(|result| result.digest),

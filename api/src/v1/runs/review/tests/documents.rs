@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 use stackship_domain::Role;
-use stackship_domain::run::{PolicyOutcome, samples};
+use stackship_domain::run::{Command, LossReason, PolicyOutcome, samples};
 use stackship_policy::{Evaluation, Finding, Level, PolicyEntry, RESULT_SCHEMA, set_digest};
+use stackship_store::phase_logs::LogPhase;
 
-use super::super::ending::LogTail;
+use super::super::ending::{LogTail, failed_phase};
 use super::super::known::Known;
 use super::super::stored::evaluation;
 use super::{document_for, stored, stories, story};
@@ -46,6 +47,42 @@ fn before_a_plan_has_ended_there_are_no_counts() {
         assert_eq!(counted, review.plan.record.is_some(), "{name}");
         let ended = seen["stages"]["plan"]["stage"]["ended_at"].is_string();
         assert!(ended || summary["kind"] != "not_recorded", "{name}");
+    }
+}
+
+#[test]
+fn what_an_attempt_wrote_can_be_read_while_the_next_one_is_waited_for() {
+    let attempt = samples::attempt(1).id;
+    let (reason, at) = (LossReason::LeaseExpired, samples::at(100));
+    let lost = Command::LosePlan {
+        attempt,
+        reason,
+        at,
+    };
+    let handed_back = Command::HandBackApply { attempt, at };
+    for (told, stage, is_there) in [
+        (story::queued(), "plan", false),
+        (story::planning().and([lost]), "plan", true),
+        (story::approved(), "apply", false),
+        (story::applying().and([handed_back]), "apply", true),
+    ] {
+        let shown = shown(Role::Reader, told)["stages"][stage]["stage"].clone();
+        assert_eq!(shown["status"], "pending");
+        assert_eq!(shown["log_href"].is_string(), is_there, "{shown}");
+    }
+}
+
+#[test]
+fn only_a_failed_phase_shows_the_end_of_its_log() {
+    for (name, review) in stories::all() {
+        let phase = match name {
+            "no sandbox" | "plan failed" | "plan refused" | "plan too large" => {
+                Some(LogPhase::Plan)
+            }
+            "apply failed" | "apply refused" => Some(LogPhase::Apply),
+            _ => None,
+        };
+        assert_eq!(failed_phase(&review), phase, "{name}");
     }
 }
 

@@ -84,6 +84,7 @@ fn of_policy() -> Vec<Named> {
     let says = |outcome| at_work().and([judged(outcome)]);
     let soft = || says(PolicyOutcome::SoftFailed);
     let expire = Command::Expire { at: at(3600) };
+    let ran_out = Command::Expire { at: at(3640) };
     let unchanged = PlanRecord {
         changes: PlanChanges::None,
         ..samples::plan()
@@ -100,6 +101,7 @@ fn of_policy() -> Vec<Named> {
         ("override refused", soft().and([discard()])),
         ("override expired", soft().and([expire])),
         ("overridden", soft().and([overridden()])),
+        ("override ran out", soft().and([overridden(), ran_out])),
         ("speculative, policy at work", speculative()),
         ("speculative, done", looked_at(PolicyOutcome::Pass)),
         (
