@@ -27,7 +27,7 @@ const LINGER_BUFFER_BYTES: usize = 16 * 1024;
 /// Serves one connection to its end.
 pub(super) async fn attend(stream: TcpStream, place: Place, router: Router, limits: Arc<Limits>) {
     let seat = Arc::clone(&place.seat);
-    let io = TokioIo::new(Patient::new(stream, limits.silence_max, Arc::clone(&seat)));
+    let io = TokioIo::new(Patient::new(stream, &limits, Arc::clone(&seat)));
     let paces = Arc::clone(&limits);
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, busy) = (router.clone(), place.busy());

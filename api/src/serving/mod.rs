@@ -31,9 +31,9 @@ pub const CONNECTIONS_MAX: usize = 512;
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
 /// How long a body, or an answer that the peer has to take, may stand still.
 pub const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// By how much a body may be later than [`BODY_RATE_MIN`] has it.
+/// By how much a body, or what a peer takes of an answer, may be later than [`BODY_RATE_MIN`] has it.
 pub const BODY_HEAD_START: Duration = Duration::from_mins(1);
-/// The slowest that a body may come, in bytes a second.
+/// The slowest that a body may come, and that an answer may be taken, in bytes a second.
 pub const BODY_RATE_MIN: u64 = 1024;
 /// How long the rest of a refused request is taken in, so that its sender gets to read the answer.
 pub const LINGER_TIME_MAX: Duration = Duration::from_secs(30);

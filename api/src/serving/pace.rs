@@ -1,4 +1,4 @@
-//! A request's body that has to keep coming.
+//! A peer that has to go on: the sender of a body, and whoever an answer is for.
 
 use std::error::Error;
 use std::io;
@@ -40,15 +40,8 @@ impl Stalled {
 /// for the sender counts: who reads it may take as long as it needs.
 pub struct Paced<B> {
     body: B,
-    pace: Pace,
-    wait: Option<Wait>,
+    patience: Patience,
     is_over: bool,
-}
-
-/// A wait for the sender.
-struct Wait {
-    since: Instant,
-    alarm: Pin<Box<Sleep>>,
 }
 
 impl<B> Paced<B> {
@@ -56,19 +49,41 @@ impl<B> Paced<B> {
     pub fn new(body: B, limits: &Limits) -> Self {
         Self {
             body,
-            pace: Pace::new(limits),
-            wait: None,
+            patience: Patience::new(limits),
             is_over: false,
         }
     }
+}
 
-    fn went_on(&mut self, bytes: usize) {
+/// Waits for a peer, none of them longer than it may be.
+pub(super) struct Patience {
+    pace: Pace,
+    wait: Option<Wait>,
+}
+
+/// A wait for the peer.
+struct Wait {
+    since: Instant,
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl Patience {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            pace: Pace::new(limits),
+            wait: None,
+        }
+    }
+
+    /// The peer sent, or took, so many bytes.
+    pub(super) fn went_on(&mut self, bytes: usize) {
         let wait = self.wait.take();
         let waited = wait.map_or(Duration::ZERO, |wait| wait.since.elapsed());
         self.pace.went_on(waited, bytes as u64);
     }
 
-    fn poll_alarm(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// The peer keeps us waiting; ready when that is over.
+    pub(super) fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let patience = self.pace.patience();
         let wait = self.wait.get_or_insert_with(|| Wait {
             since: Instant::now(),
@@ -78,7 +93,7 @@ impl<B> Paced<B> {
     }
 }
 
-/// How long the sender may still be waited for. Each byte gains the time that it takes at the least
+/// How long the peer may still be waited for. Each byte gains the time that it takes at the least
 /// rate, but nobody saves up for a long pause by being fast at first.
 struct Pace {
     silence_max: Duration,
@@ -131,11 +146,11 @@ where
             Poll::Ready(frame) => {
                 let data = frame.as_ref().and_then(|frame| frame.as_ref().ok());
                 let bytes = data.and_then(Frame::data_ref).map_or(0, Bytes::len);
-                this.went_on(bytes);
+                this.patience.went_on(bytes);
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }
             Poll::Pending => {
-                ready!(this.poll_alarm(context));
+                ready!(this.patience.poll_over(context));
                 this.is_over = true;
                 Poll::Ready(Some(Err(Stalled.into())))
             }

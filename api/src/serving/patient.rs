@@ -4,29 +4,27 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Sleep;
 
+use super::Limits;
+use super::pace::Patience;
 use super::places::Seat;
 
-/// A connection whose writes fail once the peer has taken nothing for a time.
+/// A connection whose writes fail once the peer takes nothing for a time, or all too little: one byte
+/// now and then would hold it as well as none.
 pub(super) struct Patient {
     stream: TcpStream,
-    silence_max: Duration,
-    /// Runs while the peer keeps us waiting.
-    alarm: Option<Pin<Box<Sleep>>>,
+    patience: Patience,
     seat: Arc<Seat>,
 }
 
 impl Patient {
-    pub(super) const fn new(stream: TcpStream, silence_max: Duration, seat: Arc<Seat>) -> Self {
+    pub(super) fn new(stream: TcpStream, limits: &Limits, seat: Arc<Seat>) -> Self {
         Self {
             stream,
-            silence_max,
-            alarm: None,
+            patience: Patience::new(limits),
             seat,
         }
     }
@@ -36,24 +34,20 @@ impl Patient {
     }
 
     /// Lets a write's outcome through, unless it has been pending for too long.
-    fn within_patience<T>(
+    fn within_patience(
         &mut self,
         context: &mut Context<'_>,
-        polled: Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+        polled: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         self.seat.owes(polled.is_pending());
-        if polled.is_ready() {
-            self.alarm = None;
-            return polled;
+        if let Poll::Ready(written) = polled {
+            self.patience
+                .went_on(written.as_ref().copied().unwrap_or(0));
+            return Poll::Ready(written);
         }
-        let silence_max = self.silence_max;
-        let alarm = self
-            .alarm
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(silence_max)));
         let message = "the peer does not take its answer";
-        alarm
-            .as_mut()
-            .poll(context)
+        self.patience
+            .poll_over(context)
             .map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, message)))
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct Places {
     seats: Mutex<Vec<Arc<Seat>>>,
     seats_max: usize,
     /// A place is free, or somebody has become idle who may be asked to leave.
-    moved: Notify,
+    moved: Arc<Notify>,
     stop: CancellationToken,
 }
 
@@ -22,6 +22,8 @@ pub(super) struct Seat {
     idle_since: Mutex<Option<Instant>>,
     /// Whether the peer still has to take a part of an answer.
     owes: AtomicBool,
+    /// See [`Places::moved`].
+    moved: Arc<Notify>,
     /// Ends when the connection has to go: its place is needed, or the server stops.
     pub(super) leave: CancellationToken,
 }
@@ -43,7 +45,7 @@ impl Places {
         Arc::new(Self {
             seats: Mutex::default(),
             seats_max,
-            moved: Notify::new(),
+            moved: Arc::default(),
             stop,
         })
     }
@@ -67,6 +69,7 @@ impl Places {
         let seat = Arc::new(Seat {
             idle_since: Mutex::new(Some(Instant::now())),
             owes: AtomicBool::new(false),
+            moved: Arc::clone(&self.moved),
             leave: self.stop.child_token(),
         });
         seats.push(Arc::clone(&seat));
@@ -109,7 +112,11 @@ impl Seat {
 
     /// Says whether the peer still has to take a part of an answer.
     pub(super) fn owes(&self, owes: bool) {
-        self.owes.store(owes, Ordering::Release);
+        let before = self.owes.swap(owes, Ordering::AcqRel);
+        // The request itself may long be over, and with it the last that would have told.
+        if before && !owes {
+            self.moved.notify_one();
+        }
     }
 }
 

@@ -329,3 +329,46 @@ async fn an_answer_that_nobody_takes_is_given_up() {
     let waited = tokio::time::timeout(SOON, given_up.cancelled()).await;
     waited.expect("the answer is let go");
 }
+
+#[tokio::test]
+async fn an_answer_that_is_taken_byte_by_byte_is_given_up() {
+    let limits = Limits {
+        body_head_start: SMALL,
+        body_rate_min: 1 << 30,
+        ..patient()
+    };
+    let large = get(async || vec![b'x'; MANY_BYTES]);
+    let serving = Serving::new(Router::new().route("/", large), limits).await;
+    let mut peer = serving.say(HELLO).await;
+    let taking = async {
+        let (mut tick, mut part) = (tokio::time::interval(Duration::from_millis(5)), [0; 1024]);
+        let mut taken = 0;
+        while let Ok(1..) = peer.0.read(&mut part).await.inspect(|read| taken += read) {
+            tick.tick().await;
+        }
+        taken
+    };
+    let taken = tokio::time::timeout(SOON, taking).await;
+    let taken = taken.expect("the server lets go of the connection");
+    assert!(taken < MANY_BYTES, "all of it was sent");
+}
+
+#[tokio::test]
+async fn who_has_taken_a_whole_answer_makes_room() {
+    let limits = Limits {
+        connections_max: 1,
+        head_time_max: Duration::from_hours(1),
+        ..patient()
+    };
+    let large = get(async || vec![b'x'; MANY_BYTES]);
+    let serving = Serving::new(router(&Gate::closed()).route("/large", large), limits).await;
+    let ask = "GET /large HTTP/1.1\r\nHost: ship\r\n\r\n";
+    let mut peer = serving.say(ask).await;
+    let mut whole = vec![0; MANY_BYTES];
+    let (some, rest) = whole.split_at_mut(MANY_BYTES / 2);
+    peer.0.read_exact(some).await.unwrap();
+    let mut newcomer = serving.say(HELLO).await;
+    peer.0.read_exact(rest).await.unwrap();
+    // The head of the answer is among what was read, and as much of the body is still to come.
+    assert!(newcomer.answer().await.ends_with("hello."));
+}

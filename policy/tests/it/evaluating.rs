@@ -95,6 +95,20 @@ async fn one_policy_that_fails_is_an_error_whatever_the_others_say() {
 }
 
 #[tokio::test]
+async fn what_a_policy_fails_with_names_the_place_and_not_its_text() {
+    let broken = (
+        policy("broken", "advisory"),
+        "deny contains \"x\" if 1 / count(input.run) == 1 # planted-note",
+    );
+    let evaluation = together(vec![attached(bundle_of(&[broken], None))]).await;
+    let message = &evaluation.findings[0].message;
+    assert!(message.contains("broken.rego:"), "{message}");
+    assert!(message.contains("error: "), "{message}");
+    assert!(!message.contains("planted-note"), "{message}");
+    assert!(!message.contains("deny contains"), "{message}");
+}
+
+#[tokio::test]
 async fn a_disabled_policy_is_recorded_and_not_evaluated() {
     let mut disabled = policy("off", "hard_mandatory");
     disabled["enabled"] = json!(false);
