@@ -17,6 +17,7 @@ use crate::backend;
 use crate::control_plane::{CallError, ControlPlane, CurrentState, Hold};
 use crate::dependencies::bundle_digest;
 use crate::inputs::{Approved, InputError, Inputs};
+use crate::kept_states;
 use crate::plan::{step_sentence, store};
 use crate::session::{
     Ended, Fault, Gate, Halt, Interruption, Session, SessionError, digest_of, fault, file_of,
@@ -284,6 +285,7 @@ async fn finish(attempt: &Attempt<'_>, ended: Ended) -> Finish<ApplyEnd> {
             Ok(stored) => Some(stored),
             Err(error) => {
                 tracing::error!(error = %error, run.id = %attempt.lease.run, "An errored.tfstate could not be stored");
+                keep_here(attempt, file);
                 // Without it, an exit code alone would say less than what is known to be missing.
                 let detail =
                     "OpenTofu left an errored.tfstate that could not be stored.".to_owned();
@@ -298,6 +300,21 @@ async fn finish(attempt: &Attempt<'_>, ended: Ended) -> Finish<ApplyEnd> {
         },
     };
     Finish::Result(after_start(attempt, ended, errored_state))
+}
+
+/// What the control plane does not take is lost with the sandbox's files, unless it is kept here.
+fn keep_here(attempt: &Attempt<'_>, state: &ReceivedArtifact) {
+    let (run, id) = (attempt.lease.run, attempt.lease.attempt);
+    match kept_states::keep(&attempt.settings.work_directory, run, id, state.path()) {
+        Ok(path) => {
+            tracing::error!(alarm = "state_kept_at_runner", run.id = %run, attempt.id = %id, path = %path.display(),
+                "The state that the apply of run `{run}` left is on this machine only: {}", path.display());
+        }
+        Err(error) => {
+            tracing::error!(alarm = "state_lost", error = %error, run.id = %run, attempt.id = %id,
+                "The state that the apply of run `{run}` left could not be kept");
+        }
+    }
 }
 
 fn before_start(attempt: &Attempt<'_>, ended: &Ended) -> Finish<ApplyEnd> {

@@ -16,6 +16,7 @@
 //! | [`workdir`], [`variables`], [`backend`], [`mirror`], [`dependencies`] | what is put around a configuration, and the checks after `init` |
 //! | [`control_plane`], [`inputs`], [`tools`] | what is fetched, each verified by its digest |
 //! | [`gateway`], [`logs`] | what comes out |
+//! | [`kept_states`] | a state that nobody takes any more, kept on this machine |
 
 mod apply;
 mod attempt;
@@ -26,6 +27,7 @@ mod gateway;
 mod heartbeat;
 mod inputs;
 mod inspect;
+mod kept_states;
 pub mod logs;
 mod mirror;
 mod plan;

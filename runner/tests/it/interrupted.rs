@@ -1,5 +1,6 @@
 //! Attempts that do not end by themselves.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use stackship_runner_protocol::{ApplyEnd, PhaseResult, PlanEnd};
@@ -212,4 +213,42 @@ async fn a_started_apply_goes_on_while_the_runner_shuts_down_and_a_cancel_interr
     assert_eq!(lineages.len(), 1, "the run reads back what it staged");
     stopping.await.unwrap();
     assert!(!control_plane.was_handed_back());
+}
+
+/// The control plane was away for longer than a lease: it takes neither the state nor a report.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_comes_after_the_lease_is_kept_at_the_runner() {
+    let world = World::start().await;
+    let control_plane = std::sync::Arc::clone(&world.control_plane);
+    control_plane.refuse_uploads();
+    let mut run = Pinned::of(&[(
+        "main.tf",
+        "resource \"terraform_data\" \"first\" {\n  input = \"made\"\n}\nresource \"terraform_data\" \"slow\" {\n\
+         depends_on = [terraform_data.first]\n  provisioner \"local-exec\" {\n    command = \"echo at work; sleep 600\"\n  }\n}\n",
+    )]);
+    run.plan.lease_seconds = 1;
+    run.pin(&control_plane);
+    let plan = world.execute(run.plan.clone()).await;
+    let lease = run.apply(&plan, &control_plane);
+    let name = format!("{}.{}.tfstate", lease.run, lease.attempt);
+    control_plane.offer(lease);
+    control_plane.logged("at work").await;
+    control_plane.lose();
+    let (control_plane, work) = world.end().await;
+    assert!(!control_plane.has_result());
+
+    let kept = work.path().join("work/kept-states").join(name);
+    let state = std::fs::read_to_string(&kept).unwrap();
+    assert!(state.contains("\"made\""), "{state}");
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&kept), mode(kept.parent().unwrap())), (0o600, 0o700));
+
+    // Another life of the runner cleans up behind this one, and leaves it where it is.
+    let next = World::again(|_| {}, work).await;
+    let run = Pinned::of(&[("main.tf", "")]);
+    run.pin(&next.control_plane);
+    next.execute(run.plan.clone()).await;
+    let (_, _work) = next.end().await;
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), state);
 }

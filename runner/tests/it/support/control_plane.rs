@@ -289,6 +289,9 @@ async fn artifact(
     body: Bytes,
 ) -> Response {
     assert!(body.len() as u64 <= kind.bytes_max());
+    if shared.inner.lock().unwrap().lost {
+        return StatusCode::GONE.into_response();
+    }
     let (object, sha256) = (fresh_object(), Sha256Digest::of(&body));
     assert_eq!(headers[SHA256_HEADER], sha256.to_string());
     shared
