@@ -202,6 +202,12 @@ async fn perform(
             .await
             .map(|finish| finish.map(|end| PhaseResult::Apply { end })),
     };
+    if let Ok(Finish::Result(result)) = &result
+        && let Some(why) = stopped_by_runner(result)
+    {
+        tracing::warn!(run.id = %lease.run, attempt.id = %lease.attempt, "A phase was not carried out: {why}");
+        log.state(&format!("\nError: {why}\n"));
+    }
     drop(log);
     tracing::debug!(attempt.id = %lease.attempt, "The phase of an attempt is over; its log is being sent to the end");
     shipper.flushed().await;
@@ -209,6 +215,20 @@ async fn perform(
         Ok(finish) => finish,
         Err(InputError::Call(CallError::Lost)) => Finish::Lost,
         Err(error) => Finish::Result(not_performed(lease.phase, &error)),
+    }
+}
+
+/// Why the runner stopped a phase, where nothing that ran in it has printed the reason. Whoever follows
+/// the log in a terminal sees nothing else of the run.
+fn stopped_by_runner(result: &PhaseResult) -> Option<&str> {
+    match result {
+        PhaseResult::Plan {
+            end: PlanEnd::Failed { reason, detail },
+        } if *reason != TerminalReason::PlanFailed => Some(detail),
+        PhaseResult::Apply {
+            end: ApplyEnd::NotStarted { detail, .. },
+        } => Some(detail),
+        _ => None,
     }
 }
 

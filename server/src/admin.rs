@@ -16,7 +16,10 @@ use crate::settings::Settings;
 
 /// Carries out one administrative command.
 pub async fn run(settings: &Settings, command: Admin) -> Result<(), Failure> {
-    let database = Database::join(settings).await?;
+    let database = match &command {
+        Admin::Bootstrap { .. } => Database::join_or_make(settings).await?,
+        _ => Database::join(settings).await?,
+    };
     let store = database.store(settings)?;
     let outcome = match command {
         Admin::Bootstrap {

@@ -69,8 +69,23 @@ impl Database {
         })
     }
 
-    /// Joins the database that a server on this machine already uses, or opens it.
+    /// Joins the database of an installation that is there, or opens it. Whoever forgot to say which
+    /// installation is meant must not be answered by a new and empty one.
     pub async fn join(settings: &Settings) -> Result<Self, Failure> {
+        let directory = cluster_settings(settings).data_dir;
+        if settings.database_url.is_none() && !directory.is_dir() {
+            let place = settings.data_dir.display();
+            return Err(format!(
+                "there is no installation in `{place}`; name its configuration file with --config, or its \
+                 directory with STACKSHIP_DATA_DIR"
+            )
+            .into());
+        }
+        Self::join_or_make(settings).await
+    }
+
+    /// As [`Database::join`], or makes the installation.
+    pub async fn join_or_make(settings: &Settings) -> Result<Self, Failure> {
         match Self::open(settings, None).await {
             Ok(database) => Ok(database),
             Err(error) => match (error.downcast_ref::<ClusterError>(), read_url(settings)) {

@@ -33,8 +33,22 @@ const RESTART_AFTER: Duration = Duration::from_secs(30);
 #[error("setting `runner.provider_mirror`: it has to name a provider mirror")]
 struct NoProviderMirror(#[source] ProviderMirrorError);
 
+/// Every run would end for want of an OpenTofu, and the first to notice would be a user.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "setting `tofu.mirror`: {} is no directory; name the one that holds VERSION/tofu and VERSION/SHA256SUMS",
+    .0.display()
+)]
+struct NoMirror(std::path::PathBuf);
+
 /// Looks at what the settings of a runner name on this machine, before anything is started.
 pub fn check(settings: &Settings) -> Result<(), Failure> {
+    match &settings.tofu.mirror {
+        Some(mirror) if settings.runner.enabled && !mirror.is_dir() => {
+            return Err(NoMirror(mirror.clone()).into());
+        }
+        Some(_) | None => {}
+    }
     match &settings.runner.provider_mirror {
         Some(mirror) if settings.runner.enabled => {
             mirrored_providers(mirror).map_err(NoProviderMirror)?;

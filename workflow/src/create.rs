@@ -261,6 +261,31 @@ fn check_addresses(field: &'static str, addresses: &[String]) -> Result<(), Crea
     }
 }
 
+/// Whether this request asks for the run that these facts are of. The workspace's own variables may have
+/// changed since; those of the request have not.
+async fn asks_for(store: &Store, request: &RunRequest, facts: &Facts) -> Result<bool, StoreError> {
+    if facts.kind != request.kind
+        || facts.message != request.message
+        || facts.source != request.source
+    {
+        return Ok(false);
+    }
+    let pinned = snapshots::load(store, request.organization, facts.input_snapshot).await?;
+    Ok(pinned.is_some_and(|pinned| {
+        pinned.options == request.options
+            && request.variables.iter().all(|asked| {
+                pinned.variables.iter().any(|variable| {
+                    (
+                        variable.category,
+                        &variable.key,
+                        variable.hcl,
+                        &variable.value,
+                    ) == (asked.category, &asked.key, asked.hcl, &asked.value)
+                })
+            })
+    }))
+}
+
 async fn created_before(
     store: &Store,
     context: &Context,
@@ -275,7 +300,9 @@ async fn created_before(
     let Some(run) = used else { return Ok(None) };
     let (existing, sequence) = store.runs.load(run).await?;
     match existing.facts() {
-        Some(facts) if facts.created_by == context.actor && facts.kind == request.kind => {
+        Some(facts)
+            if facts.created_by == context.actor && asks_for(store, request, facts).await? =>
+        {
             Ok(Some(Created {
                 run,
                 sequence,

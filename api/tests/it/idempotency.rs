@@ -66,6 +66,22 @@ async fn one_run_is_made_of_a_configuration_version(pool: PgPool) {
         world.send("POST", &path, &body).await;
     }
     assert_eq!(world.count("record.runs").await, 1);
+    let others = [
+        json!({"message": "Shrink"}),
+        json!({"options": {"refresh_only": true}}),
+        json!({"variables": [{"key": "size", "value": "2"}]}),
+    ];
+    for other in others {
+        let mut asked = body.clone();
+        asked
+            .as_object_mut()
+            .unwrap()
+            .extend(other.as_object().unwrap().clone());
+        let call = Call::new("POST", &path, &world.acme.owner.token).json(&asked);
+        let answer = call.send(&world.router).await;
+        let got = (answer.status.as_u16(), answer.code());
+        assert_eq!(got, (409, "CONFIGURATION_USED"), "{asked}");
+    }
     let call = Call::new("POST", &path, &world.acme.planner.token).json(&body);
     let other = call.send(&world.router).await;
     assert_eq!(

@@ -350,9 +350,12 @@ pub fn verify_export<E: BufRead, R: BufRead>(
         bytes.update(&line);
     };
     let head_line = std::mem::take(&mut line);
-    if read_line(&mut export, &mut line)? {
-        let line = line_number + 1;
-        return Err(Fault::AfterHead { line }.into());
+    // Whatever wrote the export to a file may have ended it with an empty line.
+    while read_line(&mut export, &mut line)? {
+        line_number += 1;
+        if !line.trim_ascii().is_empty() {
+            return Err(Fault::AfterHead { line: line_number }.into());
+        }
     }
     ends_there(&head, &chain)?;
     witness.finish(&head.organization, &chain)?;

@@ -70,6 +70,9 @@ impl EgressPolicy {
 
 impl Rule {
     fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.contains('/') {
+            return Err("a host stands alone, without `https://` and without a path");
+        }
         let (host, port) = match text.rsplit_once(':') {
             None => (text, DEFAULT_PORT),
             Some((host, port)) => match port.parse() {

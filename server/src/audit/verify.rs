@@ -107,10 +107,11 @@ async fn stored(settings: &Settings, options: Verify) -> Result<(), Failure> {
 /// signed heads are left as well.
 async fn every_organization(pool: &PgPool, heads: Option<&HeadsSource>) -> Result<(), Failure> {
     let mut signed = heads.map_or_else(|| Ok(BTreeSet::new()), HeadsSource::organizations)?;
-    let (mut after, mut wrong) = (String::new(), 0_u64);
+    let (mut after, mut wrong, mut is_any) = (String::new(), 0_u64, !signed.is_empty());
     loop {
         let part = audit_heads_after(pool, &after, PART_ORGANIZATIONS_MAX).await?;
         let Some(last) = part.last() else { break };
+        is_any = true;
         after.clone_from(&last.organization);
         for head in part {
             signed.remove(&head.organization);
@@ -121,6 +122,7 @@ async fn every_organization(pool: &PgPool, heads: Option<&HeadsSource>) -> Resul
         wrong += one(pool, &organization, heads).await?;
     }
     match wrong {
+        0 if !is_any => Err("no organization has a history yet, so nothing was verified".into()),
         0 => Ok(()),
         wrong => Err(format!("{wrong} of the audits did not pass").into()),
     }
