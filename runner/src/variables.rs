@@ -8,6 +8,7 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
 use stackship_domain::variable::{InputVariable, VariableCategory};
 use stackship_runner_protocol::Lease;
 use stackship_sandbox::{Environment, Network};
@@ -77,28 +78,48 @@ pub(crate) fn secrets(variables: &[InputVariable], lease: &Lease) -> Secrets {
     secrets.add(lease.lease_token.expose());
     for variable in variables {
         let is_secret = variable.sensitive || variable.category == VariableCategory::Env;
-        match (is_secret, variable.hcl) {
-            (true, true) => secrets.add_expression(&variable.value),
-            (true, false) => secrets.add(&variable.value),
-            (false, _) => {}
+        if is_secret {
+            secrets.add(&variable.value);
+            for text in texts_within(variable) {
+                secrets.add(&text);
+            }
         }
     }
     secrets
 }
 
-/// What was pinned as sensitive, whether the configuration says so or not: each value, and of an
-/// expression also every quoted text in it.
+/// The texts that a configuration can take out of a value: those quoted in an expression, and those in
+/// a value that is itself JSON, which `jsondecode` opens and as which credentials are often handed out.
+fn texts_within(variable: &InputVariable) -> Vec<String> {
+    if variable.hcl {
+        return quoted_texts(&variable.value);
+    }
+    let mut texts = Vec::new();
+    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(&variable.value)
+    {
+        texts_of(value, &mut texts);
+    }
+    texts
+}
+
+/// Every text but the names of members, which are words like `type`.
+fn texts_of(value: Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(items) => items.into_iter().for_each(|item| texts_of(item, texts)),
+        Value::Object(members) => members
+            .into_iter()
+            .for_each(|(_, member)| texts_of(member, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// What was pinned as sensitive, whether the configuration says so or not: each value, and every text
+/// within it.
 pub(crate) fn sensitive_values(variables: &[InputVariable]) -> Vec<String> {
     let sensitive = variables.iter().filter(|variable| variable.sensitive);
     sensitive
-        .flat_map(|variable| {
-            let parts = if variable.hcl {
-                quoted_texts(&variable.value)
-            } else {
-                Vec::new()
-            };
-            std::iter::once(variable.value.clone()).chain(parts)
-        })
+        .flat_map(|variable| std::iter::once(variable.value.clone()).chain(texts_within(variable)))
         .collect()
 }
 
@@ -129,6 +150,25 @@ pub(crate) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_texts_within_a_credential_of_json_are_secrets_of_their_own() {
+        let value = r#"{"type":"key","n":{"pw":["one\nline", "two"]},"size":4}"#;
+        let mut variable = InputVariable {
+            key: "credential".to_owned(),
+            value: value.to_owned(),
+            category: VariableCategory::Terraform,
+            hcl: false,
+            sensitive: true,
+        };
+        let values = sensitive_values(std::slice::from_ref(&variable));
+        assert_eq!(values.len(), 4, "{values:?}");
+        for text in [value, "key", "one\nline", "two"] {
+            assert!(values.iter().any(|value| value == text), "{text}");
+        }
+        variable.value = "\"a text in quotes\"".to_owned();
+        assert_eq!(sensitive_values(&[variable]).len(), 1);
+    }
 
     #[test]
     fn a_text_cannot_end_its_quotes_or_begin_an_interpolation() {

@@ -54,14 +54,6 @@ impl Secrets {
         }
     }
 
-    /// Adds an HCL expression: the whole, and every quoted text in it.
-    pub fn add_expression(&mut self, expression: &str) {
-        self.add(expression);
-        for text in quoted_texts(expression) {
-            self.add(&text);
-        }
-    }
-
     /// Whether some values are so large that only their plain text is masked.
     pub const fn lacks_forms(&self) -> bool {
         self.lacks_forms
