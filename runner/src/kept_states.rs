@@ -32,8 +32,10 @@ pub(crate) fn keep(
         .create(&directory)?;
     let path = directory.join(format!("{run}.{attempt}.tfstate"));
     write(state, &path)?;
-    // The new one is safe before another is touched.
-    make_room(&directory, KEPT_STATES_MAX)?;
+    // The new one is safe before another is touched, and stays so if nothing can be removed.
+    if let Err(error) = make_room(&directory, KEPT_STATES_MAX) {
+        tracing::warn!(%error, "The oldest kept states could not be removed");
+    }
     Ok(path)
 }
 
