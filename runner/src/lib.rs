@@ -31,7 +31,7 @@ mod kept_states;
 pub mod logs;
 mod mirror;
 mod plan;
-mod redact;
+pub mod redact;
 mod runner;
 mod session;
 mod settings;

@@ -12,16 +12,16 @@ use std::process::exit;
 use stackship_plan_diff::{InspectError, PLAN_JSON_BYTES_MAX, Summary};
 
 /// First argument by which the binary knows that it is this step; the directory follows.
-pub(crate) const ARGUMENT: &str = "redact-plan";
+pub const ARGUMENT: &str = "redact-plan";
 
 /// The plan as JSON, in the directory.
-pub(crate) const PLAN_JSON_FILE: &str = "plan.json";
+pub const PLAN_JSON_FILE: &str = "plan.json";
 /// Sensitive values, a JSON list of texts.
-pub(crate) const SECRETS_FILE: &str = "secrets.json";
+pub const SECRETS_FILE: &str = "secrets.json";
 /// What people may see.
-pub(crate) const PLAN_DIFF_FILE: &str = "plan-diff.json";
+pub const PLAN_DIFF_FILE: &str = "plan-diff.json";
 /// What policies see; not there when it would be too long.
-pub(crate) const POLICY_INPUT_FILE: &str = "policy-input.json";
+pub const POLICY_INPUT_FILE: &str = "policy-input.json";
 
 /// The longest list of sensitive values, in bytes.
 const SECRETS_BYTES_MAX: u64 = stackship_sandbox::spec::INLINE_BYTES_MAX as u64;

@@ -23,10 +23,11 @@ const WORKER_STACK_BYTES: usize = 8 * 1024 * 1024;
 
 fn main() -> ExitCode {
     // Before anything else: this binary is also the process that evaluates policies, the supervisor
-    // inside a sandbox, and one of its steps.
+    // inside a sandbox, one of its steps, and what that step is measured against.
     stackship_policy::run_helper_if_asked();
     stackship_sandbox::run_helper_if_asked();
     stackship_runner::run_helper_if_asked();
+    bench::run_helper_if_asked();
     let cli = Cli::parse();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,

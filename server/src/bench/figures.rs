@@ -59,8 +59,24 @@ pub fn rate(
     }
 }
 
-/// The median of `samples` bytes, in MiB.
-pub fn mebibytes(name: &'static str, samples: &[u64]) -> Figure {
+/// The median of `samples` bytes, in MiB, beside the median of `baseline`.
+pub fn mebibytes(name: &'static str, samples: &[u64], baseline: Option<&[u64]>) -> Figure {
+    let sorted = in_mebibytes(samples);
+    let value = median(&sorted);
+    let baseline = baseline.map(|samples| median(&in_mebibytes(samples)));
+    Figure {
+        name,
+        value,
+        unit: "MiB",
+        baseline,
+        ratio: baseline.filter(|base| *base > 0.0).map(|base| value / base),
+        n: sorted.len(),
+        min: sorted.first().copied().unwrap_or_default(),
+        max: sorted.last().copied().unwrap_or_default(),
+    }
+}
+
+fn in_mebibytes(samples: &[u64]) -> Vec<f64> {
     const KIB: u64 = 1024;
     // Whole KiB first: those fit 32 bits for any memory that a process here has.
     let mut sorted: Vec<f64> = samples
@@ -68,15 +84,28 @@ pub fn mebibytes(name: &'static str, samples: &[u64]) -> Figure {
         .map(|bytes| f64::from(u32::try_from(bytes / KIB).unwrap_or(u32::MAX)) / 1024.0)
         .collect();
     sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// How many of something there were over all of `n`, beside how many there could have been.
+pub fn count(name: &'static str, value: u32, of: u32, n: usize) -> Figure {
+    let (value, of) = (f64::from(value), f64::from(of));
     Figure {
         name,
-        value: median(&sorted),
-        unit: "MiB",
-        baseline: None,
-        ratio: None,
-        n: sorted.len(),
-        min: sorted.first().copied().unwrap_or_default(),
-        max: sorted.last().copied().unwrap_or_default(),
+        value,
+        unit: "",
+        baseline: Some(of),
+        ratio: (of > 0.0).then(|| value / of),
+        n,
+        min: value,
+        max: value,
+    }
+}
+
+impl Figure {
+    /// Whether there was nothing at all of it.
+    pub fn is_zero(&self) -> bool {
+        self.value.abs() < f64::EPSILON
     }
 }
 
@@ -178,9 +207,19 @@ mod tests {
 
     #[test]
     fn bytes_are_told_in_mebibytes() {
-        let figure = mebibytes("x", &[1 << 20, 3 << 20, (2 << 20) + (1 << 19)]);
+        let samples = [1 << 20, 3 << 20, (2 << 20) + (1 << 19)];
+        let figure = mebibytes("x", &samples, Some(&[5 << 20]));
+        assert!((figure.ratio.unwrap() - 0.5).abs() < 1e-9);
         assert!((figure.value - 2.5).abs() < 1e-9);
         assert!((figure.min - 1.0).abs() < 1e-9 && (figure.max - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_count_is_nothing_only_when_it_is_zero() {
+        assert!(count("x", 0, 7, 3).is_zero());
+        let one = count("x", 1, 4, 3);
+        assert!(!one.is_zero());
+        assert!((one.ratio.unwrap() - 0.25).abs() < 1e-9);
     }
 
     #[test]

@@ -51,8 +51,8 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
             &ours,
             Some(&bare),
         ),
-        mebibytes("memory of the server above idle, at its peak", &peaks),
-        mebibytes("memory of the server, idle", &idles),
+        mebibytes("memory of the server above idle, at its peak", &peaks, None),
+        mebibytes("memory of the server, idle", &idles, None),
     ])
 }
 

@@ -2,8 +2,16 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::Failure;
+
+/// How often a process that ends by itself is looked at. The kernel keeps its peak as long as it
+/// lives, so what can be missed is only what a peak still grows in the last of these.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// The memory of one process.
 pub struct Memory {
@@ -32,11 +40,101 @@ impl Memory {
     fn bytes(&self, name: &str) -> Result<u64, Failure> {
         const KIB: u64 = 1024;
         let status = fs::read_to_string(self.proc.join("status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        let value = line.and_then(|line| line.split_whitespace().next());
-        let value: u64 = value
+        let value: u64 = field(&status, name)
             .ok_or("the kernel does not tell the memory")?
             .parse()?;
         Ok(KIB * value)
+    }
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()
+}
+
+/// Watches the peak of the next program that this process starts, until that ends.
+///
+/// What the kernel tells of a child after its end will not do: it counts what the parent held when
+/// it started the child.
+pub struct Watch {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Option<u64>>,
+}
+
+impl Watch {
+    /// Begins. Nothing else may be started until [`peak`](Self::peak) was asked for.
+    pub fn next_child() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&is_over);
+        let thread = thread::spawn(move || follow(&watched));
+        Self { is_over, thread }
+    }
+
+    /// The most bytes that were resident at once, now that the program has ended.
+    pub fn peak(self) -> Result<u64, Failure> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let peak = self.thread.join().map_err(|_| "the watching panicked")?;
+        peak.ok_or_else(|| "the program was gone before it was seen".into())
+    }
+}
+
+fn follow(is_over: &AtomicBool) -> Option<u64> {
+    let (mut child, mut peak) = (None, None);
+    while !is_over.load(Ordering::Relaxed) {
+        child = child.or_else(find_child);
+        // A process that has ended and is not yet waited for has no memory to tell of.
+        let now = child.and_then(|id| Memory::of(id).peak().ok());
+        peak = peak.max(now);
+        thread::sleep(LOOK_EVERY);
+    }
+    peak
+}
+
+/// A child that is a program of its own: until it is, it shares the memory of this process, and has
+/// its command line.
+fn find_child() -> Option<u32> {
+    let ours = fs::read("/proc/self/cmdline").ok()?;
+    let parent = std::process::id().to_string();
+    let processes = fs::read_dir("/proc").ok()?;
+    processes.flatten().find_map(|entry| {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let status = fs::read_to_string(entry.path().join("status")).ok()?;
+        let is_child = field(&status, "PPid:") == Some(&parent);
+        let is_other = || fs::read(entry.path().join("cmdline")).is_ok_and(|line| line != ours);
+        (is_child && is_other()).then_some(id)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn the_peak_of_a_child_is_its_own_and_not_that_of_its_parent() {
+        const MIB: usize = 1024 * 1024;
+        let held = vec![1_u8; 64 * MIB];
+        let watch = Watch::next_child();
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // It lives until its input ends, which is when it was seen.
+        while find_child().is_none() {
+            input.write_all(b"x").unwrap();
+        }
+        thread::sleep(2 * LOOK_EVERY);
+        drop(input);
+        child.wait().unwrap();
+        let peak = watch.peak().unwrap();
+        assert!(peak > 0 && peak < 32 * MIB as u64, "{peak}");
+        assert_eq!(
+            held.iter().map(|byte| usize::from(*byte)).sum::<usize>(),
+            64 * MIB
+        );
     }
 }

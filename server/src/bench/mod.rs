@@ -4,8 +4,13 @@ mod audit;
 mod bare;
 mod figures;
 mod json_output;
+mod large_plan;
+mod leaks;
 mod memory;
+mod plan_diff;
+mod policy;
 mod product;
+mod program;
 mod review;
 mod run;
 mod runs;
@@ -18,6 +23,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+pub use plan_diff::run_helper_if_asked;
+
+use self::figures::Figure;
 use crate::Failure;
 
 /// What to measure.
@@ -44,6 +52,16 @@ pub enum Benchmark {
     /// A plan as JSON of 100 MiB, the largest there is, through `/api/v2`, against reading the same file;
     /// and what the server's process takes of memory for it, above idle. Measure a release build.
     JsonOutput,
+    /// What people and policies may see of a plan of 5,000 resources, made by the step that makes it in a
+    /// sandbox, against reading the same JSON into a tree; and what either process takes of memory.
+    /// Measure a release build.
+    PlanDiff,
+    /// Three policies over a plan of 5,000 resources in the limited process, against the same over an empty
+    /// plan; and what that process takes of memory. Measure a release build.
+    Policy,
+    /// Secrets that come out of random plans with secrets planted in them, 1,000 plans for each of N, against
+    /// how many were planted. Fails unless there are none.
+    Leaks,
 }
 
 /// How to measure.
@@ -51,12 +69,15 @@ pub enum Benchmark {
 pub struct Bench {
     /// What to measure.
     pub name: Benchmark,
-    /// How many pairs of measurements.
+    /// How many pairs of measurements, or thousands of plans.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub n: u16,
     /// Print one JSON object a figure instead of a table.
     #[arg(long)]
     pub json: bool,
+    /// Where the random plans begin, to have the same ones again.
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Directory with verified OpenTofu releases (VERSION/tofu), for what runs OpenTofu.
     #[arg(long, env = "STACKSHIP_TOFU__MIRROR", value_name = "DIR",
         required_if_eq_any([("name", "run"), ("name", "terminal")]))]
@@ -87,11 +108,17 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Review => review::measure(&command).await?,
         Benchmark::Runs => runs::measure(&command).await?,
         Benchmark::JsonOutput => json_output::measure(&command).await?,
+        Benchmark::PlanDiff => plan_diff::measure(&command)?,
+        Benchmark::Policy => policy::measure(&command).await?,
+        Benchmark::Leaks => leaks::measure(&command)?,
     };
     if command.json {
         figures::print_json(&figures);
     } else {
         figures::print_table(&figures);
+    }
+    if command.name == Benchmark::Leaks && !figures.iter().all(Figure::is_zero) {
+        return Err("secrets came out of plans".into());
     }
     Ok(())
 }

@@ -33,6 +33,12 @@ const ROOMS: &[Room] = &[
         ours: &["domain"],
         never: &["tokio", "sqlx", "axum"],
     },
+    // It judges others, so it must not share their ideas.
+    Room {
+        name: "planted",
+        ours: &[],
+        never: &["tokio", "sqlx", "axum"],
+    },
     Room {
         name: "store",
         ours: &["domain"],
