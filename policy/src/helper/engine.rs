@@ -52,22 +52,7 @@ impl Failure {
 
 /// Any error of the engine but that of its timer.
 fn broken(error: impl std::fmt::Display) -> Failure {
-    Failure::error(without_source(&format!("{error:#}")))
-}
-
-/// The engine quotes the line that an error is in. Whoever reads a run's findings need not be allowed to
-/// read the policies, so a message keeps the place and loses the line.
-fn without_source(message: &str) -> String {
-    let is_quoted = |line: &&str| {
-        let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
-        line.starts_with('|')
-    };
-    let lines = message.lines().filter(|line| !is_quoted(line));
-    lines
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    Failure::error(format!("{error:#}"))
 }
 
 #[derive(Debug, thiserror::Error)]
