@@ -50,7 +50,7 @@ impl Finding {
         blamed: Option<(Sha256Digest, &str)>,
     ) -> Self {
         let title = "The policies could not be evaluated";
-        let message = text::plain(&without_source(detail), MESSAGE_CHARS_MAX);
+        let message = text::plain(detail, MESSAGE_CHARS_MAX);
         Self {
             policy_id: blamed.map_or(NO_POLICY, |(_, policy)| policy).to_owned(),
             rule_id: code.as_str().to_owned(),
@@ -85,19 +85,4 @@ impl Finding {
 pub(crate) fn is_rule_id(id: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=RULE_ID_CHARS_MAX).contains(&id.len()) && id.bytes().all(allowed)
-}
-
-/// The engine quotes the line that an error is in. Who uploads a policy is helped by it; whoever reads a
-/// run's findings need not be allowed to read the policies, and gets the place without the line.
-fn without_source(message: &str) -> String {
-    let is_quoted = |line: &&str| {
-        let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
-        line.starts_with('|')
-    };
-    let lines = message.lines().filter(|line| !is_quoted(line));
-    lines
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
 }

@@ -48,6 +48,22 @@ impl Failure {
             detail: "the policies took longer than an evaluation may".to_owned(),
         }
     }
+
+    /// Without the line of the policy that the engine quotes. Who uploads a policy is helped by it;
+    /// whoever reads a run's findings need not be allowed to read the policies, and gets the place alone.
+    pub(super) fn without_source(mut self) -> Self {
+        let is_quoted = |line: &&str| {
+            let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+            line.starts_with('|')
+        };
+        let lines = self.detail.lines().filter(|line| !is_quoted(line));
+        self.detail = lines
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
+        self
+    }
 }
 
 /// Any error of the engine but that of its timer.

@@ -48,8 +48,13 @@ fn answer(
         *at = Some(policy);
         say(output, &Reply::Begins { policy })?;
         let data = data.get(source.bundle).and_then(Option::as_ref);
-        let sets = Loaded::new(source, data)?.evaluate(&document, deadline)?;
-        found.take(&sets)?;
+        let sets =
+            Loaded::new(source, data).and_then(|loaded| loaded.evaluate(&document, deadline));
+        let sets = match request.task {
+            Task::Validate => sets,
+            Task::Evaluate => sets.map_err(Failure::without_source),
+        };
+        found.take(&sets?)?;
     }
     *at = None;
     let (counts, findings) = found.finish();
