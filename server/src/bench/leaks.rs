@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-use stackship_plan_diff::{InspectError, Limits, inspect, outline};
+use stackship_plan_diff::{Limits, inspect, outline};
 use stackship_planted::{Planted, Search};
 
 use super::Bench;
@@ -88,14 +88,10 @@ fn emitted(planted: &Planted) -> Result<Emitted, Failure> {
     let mut emitted = vec![inspection.diff, policy_input, outline, summary];
     for end in [json.len() / 3, json.len() - 1] {
         let told = inspect(&json.as_bytes()[..end]).err();
-        emitted.push(told.as_ref().map(text).ok_or("a cut plan was taken")?);
+        let told = told.ok_or("a cut plan was taken")?;
+        emitted.push(format!("{told} {told:?}").into_bytes());
     }
     Ok(emitted)
-}
-
-fn text(error: &InspectError) -> Vec<u8> {
-    let told = format!("{error} {error:?}");
-    told.into_bytes()
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Watch {
     pub fn next_child() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&is_over);
-        let thread = thread::spawn(move || follow(&watched));
+        let thread = thread::spawn(move || follow(&watched, || children().first().copied()));
         Self { is_over, thread }
     }
 
@@ -78,63 +78,64 @@ impl Watch {
     }
 }
 
-fn follow(is_over: &AtomicBool) -> Option<u64> {
+fn follow(is_over: &AtomicBool, find: impl Fn() -> Option<u32>) -> Option<u64> {
     let (mut child, mut peak) = (None, None);
-    while !is_over.load(Ordering::Relaxed) {
-        child = child.or_else(find_child);
+    loop {
+        child = child.or_else(&find);
         // A process that has ended and is not yet waited for has no memory to tell of.
         let now = child.and_then(|id| Memory::of(id).peak().ok());
         peak = peak.max(now);
+        if is_over.load(Ordering::Relaxed) {
+            return peak;
+        }
         thread::sleep(LOOK_EVERY);
     }
-    peak
 }
 
-/// A child that is a program of its own: until it is, it shares the memory of this process, and has
-/// its command line.
-fn find_child() -> Option<u32> {
-    let ours = fs::read("/proc/self/cmdline").ok()?;
+/// The children that are programs of their own: until one is, it shares the memory of this process,
+/// and has its command line.
+fn children() -> Vec<u32> {
+    let ours = fs::read("/proc/self/cmdline").unwrap_or_default();
     let parent = std::process::id().to_string();
-    let processes = fs::read_dir("/proc").ok()?;
-    processes.flatten().find_map(|entry| {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let children = processes.filter_map(|entry| {
         let id: u32 = entry.file_name().to_str()?.parse().ok()?;
         let status = fs::read_to_string(entry.path().join("status")).ok()?;
         let is_child = field(&status, "PPid:") == Some(&parent);
         let is_other = || fs::read(entry.path().join("cmdline")).is_ok_and(|line| line != ours);
         (is_child && is_other()).then_some(id)
-    })
+    });
+    children.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
     use std::process::{Command, Stdio};
 
     use super::*;
 
     #[test]
     fn the_peak_of_a_child_is_its_own_and_not_that_of_its_parent() {
-        const MIB: usize = 1024 * 1024;
-        let held = vec![1_u8; 64 * MIB];
-        let watch = Watch::next_child();
+        const HELD_BYTES: usize = 64 * 1024 * 1024;
+        let held = vec![1_u8; HELD_BYTES];
         let mut child = Command::new("cat")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let mut input = child.stdin.take().unwrap();
-        // It lives until its input ends, which is when it was seen.
-        while find_child().is_none() {
-            input.write_all(b"x").unwrap();
-        }
-        thread::sleep(2 * LOOK_EVERY);
-        drop(input);
+        assert!(children().contains(&child.id()));
+        // It lives until its input ends; one look is enough.
+        let peak = follow(&AtomicBool::new(true), || Some(child.id())).unwrap();
+        drop(child.stdin.take());
         child.wait().unwrap();
-        let peak = watch.peak().unwrap();
-        assert!(peak > 0 && peak < 32 * MIB as u64, "{peak}");
-        assert_eq!(
-            held.iter().map(|byte| usize::from(*byte)).sum::<usize>(),
-            64 * MIB
-        );
+        let ours = Memory::of(std::process::id()).peak().unwrap();
+        assert!(ours >= u64::try_from(HELD_BYTES).unwrap(), "{ours}");
+        assert!(peak > 0 && peak < ours / 2, "{peak} of {ours}");
+        std::hint::black_box(held);
+    }
+
+    #[test]
+    fn a_program_that_was_never_seen_has_no_peak() {
+        assert_eq!(follow(&AtomicBool::new(true), || None), None);
     }
 }
