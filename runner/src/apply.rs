@@ -285,7 +285,13 @@ async fn finish(attempt: &Attempt<'_>, ended: Ended) -> Finish<ApplyEnd> {
             Ok(stored) => Some(stored),
             Err(error) => {
                 tracing::error!(error = %error, run.id = %attempt.lease.run, "An errored.tfstate could not be stored");
-                keep_here(attempt, file);
+                let lease = attempt.lease;
+                kept_states::keep(
+                    &attempt.settings.work_directory,
+                    lease.run,
+                    lease.attempt,
+                    file.path(),
+                );
                 // Without it, an exit code alone would say less than what is known to be missing.
                 let detail =
                     "OpenTofu left an errored.tfstate that could not be stored.".to_owned();
@@ -300,21 +306,6 @@ async fn finish(attempt: &Attempt<'_>, ended: Ended) -> Finish<ApplyEnd> {
         },
     };
     Finish::Result(after_start(attempt, ended, errored_state))
-}
-
-/// What the control plane does not take is lost with the sandbox's files, unless it is kept here.
-fn keep_here(attempt: &Attempt<'_>, state: &ReceivedArtifact) {
-    let (run, id) = (attempt.lease.run, attempt.lease.attempt);
-    match kept_states::keep(&attempt.settings.work_directory, run, id, state.path()) {
-        Ok(path) => {
-            tracing::error!(alarm = "state_kept_at_runner", run.id = %run, attempt.id = %id, path = %path.display(),
-                "The state that the apply of run `{run}` left is on this machine only: {}", path.display());
-        }
-        Err(error) => {
-            tracing::error!(alarm = "state_lost", error = %error, run.id = %run, attempt.id = %id,
-                "The state that the apply of run `{run}` left could not be kept");
-        }
-    }
 }
 
 fn before_start(attempt: &Attempt<'_>, ended: &Ended) -> Finish<ApplyEnd> {

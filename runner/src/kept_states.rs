@@ -18,8 +18,22 @@ const KEPT_STATES_MAX: usize = 64;
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// Copies a state to where the runner's own cleaning does not reach, and answers with its path.
-pub(crate) fn keep(
+/// Keeps a state that would be lost with the sandbox's files, and says where.
+pub(crate) fn keep(work_directory: &Path, run: RunId, attempt: AttemptId, state: &Path) {
+    match copy(work_directory, run, attempt, state) {
+        Ok(path) => {
+            tracing::error!(alarm = "state_kept_at_runner", run.id = %run, attempt.id = %attempt, path = %path.display(),
+                "The state that the apply of run `{run}` left is on this machine only: {}", path.display());
+        }
+        Err(error) => {
+            tracing::error!(alarm = "state_lost", error = %error, run.id = %run, attempt.id = %attempt,
+                "The state that the apply of run `{run}` left could not be kept");
+        }
+    }
+}
+
+/// Copies it to where the runner's own cleaning does not reach, and answers with its path.
+fn copy(
     work_directory: &Path,
     run: RunId,
     attempt: AttemptId,

@@ -79,13 +79,15 @@ pub(crate) fn secrets(variables: &[InputVariable], lease: &Lease) -> Secrets {
     for variable in variables {
         let is_secret = variable.sensitive || variable.category == VariableCategory::Env;
         if is_secret {
-            secrets.add(&variable.value);
-            for text in texts_within(variable) {
-                secrets.add(&text);
-            }
+            texts_of_variable(variable).for_each(|text| secrets.add(&text));
         }
     }
     secrets
+}
+
+/// The whole value, and the texts within it.
+fn texts_of_variable(variable: &InputVariable) -> impl Iterator<Item = String> {
+    std::iter::once(variable.value.clone()).chain(texts_within(variable))
 }
 
 /// The texts that a configuration can take out of a value: those quoted in an expression, and those in
@@ -118,9 +120,7 @@ fn texts_of(value: Value, texts: &mut Vec<String>) {
 /// within it.
 pub(crate) fn sensitive_values(variables: &[InputVariable]) -> Vec<String> {
     let sensitive = variables.iter().filter(|variable| variable.sensitive);
-    sensitive
-        .flat_map(|variable| std::iter::once(variable.value.clone()).chain(texts_within(variable)))
-        .collect()
+    sensitive.flat_map(texts_of_variable).collect()
 }
 
 /// A text as a quoted HCL template that means exactly this text.

@@ -43,17 +43,16 @@ struct NoMirror(std::path::PathBuf);
 
 /// Looks at what the settings of a runner name on this machine, before anything is started.
 pub fn check(settings: &Settings) -> Result<(), Failure> {
-    match &settings.tofu.mirror {
-        Some(mirror) if settings.runner.enabled && !mirror.is_dir() => {
-            return Err(NoMirror(mirror.clone()).into());
-        }
-        Some(_) | None => {}
+    if !settings.runner.enabled {
+        return Ok(());
     }
-    match &settings.runner.provider_mirror {
-        Some(mirror) if settings.runner.enabled => {
-            mirrored_providers(mirror).map_err(NoProviderMirror)?;
-        }
-        Some(_) | None => {}
+    if let Some(mirror) = &settings.tofu.mirror
+        && !mirror.is_dir()
+    {
+        return Err(NoMirror(mirror.clone()).into());
+    }
+    if let Some(mirror) = &settings.runner.provider_mirror {
+        mirrored_providers(mirror).map_err(NoProviderMirror)?;
     }
     Ok(())
 }

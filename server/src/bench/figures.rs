@@ -20,13 +20,22 @@ pub struct Figure {
 
 /// The median of seconds in `samples`, beside the median of `baseline`.
 pub fn seconds(name: &'static str, samples: &[Duration], baseline: Option<&[Duration]>) -> Figure {
-    let sorted = sorted(samples);
-    let value = median(&sorted);
-    let baseline = baseline.map(|samples| median(&self::sorted(samples)));
+    medians(name, "s", &sorted(samples), baseline.map(sorted))
+}
+
+/// The median of sorted samples, beside that of a sorted baseline.
+fn medians(
+    name: &'static str,
+    unit: &'static str,
+    sorted: &[f64],
+    baseline: Option<Vec<f64>>,
+) -> Figure {
+    let value = median(sorted);
+    let baseline = baseline.map(|sorted| median(&sorted));
     Figure {
         name,
         value,
-        unit: "s",
+        unit,
         baseline,
         ratio: baseline.filter(|base| *base > 0.0).map(|base| value / base),
         n: sorted.len(),
@@ -61,19 +70,8 @@ pub fn rate(
 
 /// The median of `samples` bytes, in MiB, beside the median of `baseline`.
 pub fn mebibytes(name: &'static str, samples: &[u64], baseline: Option<&[u64]>) -> Figure {
-    let sorted = in_mebibytes(samples);
-    let value = median(&sorted);
-    let baseline = baseline.map(|samples| median(&in_mebibytes(samples)));
-    Figure {
-        name,
-        value,
-        unit: "MiB",
-        baseline,
-        ratio: baseline.filter(|base| *base > 0.0).map(|base| value / base),
-        n: sorted.len(),
-        min: sorted.first().copied().unwrap_or_default(),
-        max: sorted.last().copied().unwrap_or_default(),
-    }
+    let baseline = baseline.map(in_mebibytes);
+    medians(name, "MiB", &in_mebibytes(samples), baseline)
 }
 
 fn in_mebibytes(samples: &[u64]) -> Vec<f64> {

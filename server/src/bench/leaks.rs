@@ -98,7 +98,7 @@ fn emitted(planted: &Planted) -> Result<Emitted, Failure> {
 mod tests {
     use super::*;
 
-    const FEW: u32 = 50;
+    const FEW: u32 = 200;
 
     #[test]
     fn nothing_leaks() {

@@ -11,21 +11,25 @@ use crate::model::rules::Rules;
 
 type Decision = Result<Vec<Event>, Refusal>;
 
+/// Decides as if another result had been found.
+fn with_result(
+    run: &Run,
+    mut command: Command,
+    change: impl FnOnce(&mut PolicyResult),
+) -> Decision {
+    if let Command::RecordPolicy { result, .. } = &mut command {
+        change(result);
+    }
+    run.decide(command)
+}
+
 /// Decides as if the result had another outcome.
 fn taken_for(run: &Run, command: Command, is: PolicyOutcome, taken_for: PolicyOutcome) -> Decision {
-    match command {
-        Command::RecordPolicy {
-            result,
-            approval_expires_at,
-        } if result.outcome == is => run.decide(Command::RecordPolicy {
-            result: PolicyResult {
-                outcome: taken_for,
-                ..result
-            },
-            approval_expires_at,
-        }),
-        command => run.decide(command),
-    }
+    with_result(run, command, |result| {
+        if result.outcome == is {
+            result.outcome = taken_for;
+        }
+    })
 }
 
 /// Who overrides a hard denial is not stopped.
@@ -65,19 +69,9 @@ pub struct AnyPolicies;
 
 impl Rules for AnyPolicies {
     fn run(run: &Run, command: Command) -> Decision {
-        match command {
-            Command::RecordPolicy {
-                result,
-                approval_expires_at,
-            } => run.decide(Command::RecordPolicy {
-                result: PolicyResult {
-                    bundle: samples::facts().pins.policies.digest(),
-                    ..result
-                },
-                approval_expires_at,
-            }),
-            command => run.decide(command),
-        }
+        with_result(run, command, |result| {
+            result.bundle = samples::facts().pins.policies.digest();
+        })
     }
 }
 
