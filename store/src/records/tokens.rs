@@ -15,6 +15,7 @@ use crate::columns::Columns;
 use crate::log::Context;
 use crate::{DbTime, Store, StoreError, clock};
 
+use descent::Access;
 pub use descent::{Descent, MintError, Revoked};
 
 const PREFIX: &str = "ss_";
@@ -181,6 +182,7 @@ pub async fn revoke(
     token: TokenId,
 ) -> Result<Option<Revoked>, StoreError> {
     let mut transaction = store.pool.begin().await?;
+    descent::enter(&mut transaction, context.organization, Access::Revoke).await?;
     let revoked = sqlx::query(
         "update record.tokens set revoked_at = clock_timestamp() \
          where organization_id = $1 and token_id = $2 and revoked_at is null",

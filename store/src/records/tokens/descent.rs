@@ -7,9 +7,31 @@ use stackship_domain::ids::{OrganizationId, TokenId};
 use crate::StoreError;
 use crate::columns::Columns;
 
-/// How often descendants are looked for. Each look but the last needs somebody who minted just then
-/// with what the one before could not see.
-const LOOKS_MAX: usize = 1_000;
+/// Who mints in an organization shares a lock; who revokes has it alone. The queue of a lock is in order,
+/// so those who mint ever on cannot keep a revocation out: without it, a chain that grows as fast as it
+/// is followed has no end.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Access {
+    Mint,
+    Revoke,
+}
+
+/// Takes the lock until the transaction ends.
+pub(super) async fn enter(
+    connection: &mut PgConnection,
+    organization: OrganizationId,
+    access: Access,
+) -> Result<(), StoreError> {
+    let lock = match access {
+        Access::Mint => "select pg_advisory_xact_lock_shared(hashtextextended($1, 0))",
+        Access::Revoke => "select pg_advisory_xact_lock(hashtextextended($1, 0))",
+    };
+    sqlx::query(lock)
+        .bind(format!("descent of tokens in {organization}"))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
 
 /// What a token comes from, and so with what it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,18 +93,19 @@ pub struct Revoked {
     pub descendants: usize,
 }
 
-/// Holds the minter until the new token is there: whoever revokes it meanwhile waits, and then finds
-/// the new one.
+/// Whether the minter is live and lasts as long as the new token. It stays so until that one is there:
+/// whoever revokes it meanwhile waits, and then finds the new one.
 pub(super) async fn ends_within(
     connection: &mut PgConnection,
     organization: OrganizationId,
     minter: TokenId,
     end: Option<Timestamp>,
 ) -> Result<(), MintError> {
+    enter(connection, organization, Access::Mint).await?;
     let row = sqlx::query(
         "select token_id, expires_at from record.tokens \
          where organization_id = $1 and token_id = $2 and revoked_at is null \
-           and (expires_at is null or expires_at > clock_timestamp()) for share",
+           and (expires_at is null or expires_at > clock_timestamp())",
     )
     .bind(organization.to_string())
     .bind(minter.to_string())
@@ -98,44 +121,27 @@ pub(super) async fn ends_within(
     }
 }
 
-/// Revokes every live token that descends from this one, which is revoked, and says which.
-///
-/// Looks until a look finds nothing more. A look waits for those who are just minting with a token that
-/// it has found, and cannot see yet what they make; the next one does. No token that was found mints
-/// again.
+/// Revokes every live token that descends from this one, which is revoked, and says which. Nobody mints
+/// meanwhile: [`Access::Revoke`] was entered before.
 pub(super) async fn revoke(
     connection: &mut PgConnection,
     organization: OrganizationId,
     token: TokenId,
 ) -> Result<Vec<String>, StoreError> {
-    let mut all = Vec::new();
-    for _ in 0..LOOKS_MAX {
-        let found: Vec<String> = sqlx::query_scalar(
-            "with recursive descent as ( \
-                 select token_id from record.tokens where organization_id = $1 and minted_by = $2 \
-                 union \
-                 select token.token_id from record.tokens token \
-                     join descent on token.minted_by = descent.token_id where token.organization_id = $1 \
-             ), live as ( \
-                 select token_id from record.tokens \
-                 where token_id in (select token_id from descent) and revoked_at is null \
-                 order by token_id for update \
-             ) \
-             update record.tokens set revoked_at = clock_timestamp() \
-             where token_id in (select token_id from live) returning token_id",
-        )
+    let revoked = sqlx::query_scalar(
+        "with recursive descent as ( \
+             select token_id from record.tokens where organization_id = $1 and minted_by = $2 \
+             union \
+             select token.token_id from record.tokens token \
+                 join descent on token.minted_by = descent.token_id where token.organization_id = $1 \
+         ) \
+         update record.tokens set revoked_at = clock_timestamp() \
+         where token_id in (select token_id from descent) and revoked_at is null returning token_id",
+    );
+    let revoked = revoked
         .bind(organization.to_string())
         .bind(token.to_string())
-        .fetch_all(&mut *connection)
+        .fetch_all(connection)
         .await?;
-        if found.is_empty() {
-            return Ok(all);
-        }
-        all.extend(found);
-    }
-    Err(StoreError::inconsistent(
-        "record.tokens",
-        "minted_by",
-        token,
-    ))
+    Ok(revoked)
 }
