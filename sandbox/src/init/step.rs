@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open};
 
+use super::confine;
 use super::supervisor::Shared;
 use crate::StepExit;
 use crate::outcome::LOG_CHUNK_MAX;
@@ -36,7 +37,7 @@ impl Ended {
 /// Runs the step; `None` when an interrupt came before it started.
 pub(super) fn run(shared: &Shared, job: &Job, index: u16) -> io::Result<Option<Ended>> {
     let step = &job.steps[usize::from(index)];
-    let mut child = match shared.start(|| spawn(step)) {
+    let mut child = match shared.start(|| spawn_confined(step)) {
         None => return Ok(None),
         Some(Ok(child)) => child,
         Some(Err(error)) => return not_started(shared, index, step, &error).map(Some),
@@ -65,6 +66,20 @@ pub(super) fn run(shared: &Shared, job: &Job, index: u16) -> io::Result<Option<E
             exit: exit_of(status?),
             output_too_large,
         }))
+    })
+}
+
+/// Starts the step from a thread that confines itself once more and then ends. A signal to any thread
+/// reaches its whole process, and Landlock asks only for that thread's domain: were one of ours in the
+/// domain of the step, the step could end or stop its supervisor.
+fn spawn_confined(step: &JobStep) -> io::Result<(Child, std::os::fd::OwnedFd)> {
+    std::thread::scope(|scope| {
+        let spawning = scope.spawn(|| {
+            // Where the kernel has no Landlock, the worker has said so already.
+            confine::this_thread();
+            spawn(step)
+        });
+        joined(spawning.join())
     })
 }
 

@@ -186,7 +186,8 @@ fn steer(shared: &Shared, mut control: UnixStream) -> io::Result<()> {
 
 fn work(shared: &Shared, job: &Job, inputs: Vec<OwnedFd>) -> io::Result<()> {
     // Only this thread and what it starts are confined: the control thread stays outside, so
-    // that it may signal the steps and they may not signal it.
+    // that it may signal the steps. They are confined once more than this thread, and may signal
+    // neither of the two.
     let landlock = confine::this_thread();
     shared.report(&Report::Ready { landlock })?;
     if inputs::place_all(shared, job, inputs)? == Next::Continue {
