@@ -148,9 +148,9 @@ impl Nudges {
 }
 
 /// Nudges every process. Said after the commit, in a statement of its own, so that it never holds
-/// back another writer's commit.
+/// back another writer's commit; nor does its own wait for the disk, for a crash loses a nudge anyway.
 pub async fn send(pool: &PgPool, topic: Topic, subject: &str) -> Result<(), StoreError> {
-    sqlx::query("select pg_notify($1, $2)")
+    sqlx::query("select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)")
         .bind(topic.channel())
         .bind(subject)
         .execute(pool)

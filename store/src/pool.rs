@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Executor, PgPool};
+use sqlx::{ConnectOptions, Connection as _, Executor, PgPool};
 
 use crate::{MIGRATOR, StoreError, log};
 
@@ -12,6 +12,9 @@ use crate::{MIGRATOR, StoreError, log};
 pub const POOL_CONNECTIONS_MAX: u32 = 20;
 /// How long a caller waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may have been idle and still be taken for alive without asking it. Asking costs
+/// as much as a small query; a connection that ended within this time fails the one query that meets it.
+const ALIVE_UNASKED: Duration = Duration::from_secs(1);
 /// The longest a statement may run, in milliseconds.
 const STATEMENT_TIMEOUT_MS: &str = "30000";
 /// The longest a transaction may stay idle, in milliseconds: an idle one holds back projections.
@@ -56,6 +59,15 @@ pub fn open(url: &str, role: DbRole) -> Result<PgPool, StoreError> {
     let pool = PgPoolOptions::new()
         .max_connections(POOL_CONNECTIONS_MAX)
         .acquire_timeout(ACQUIRE_TIMEOUT)
+        .test_before_acquire(false)
+        .before_acquire(|connection, met| {
+            Box::pin(async move {
+                if met.idle_for >= ALIVE_UNASKED {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
         .after_connect(move |connection, _| {
             Box::pin(async move {
                 if let Some(statement) = role.set_role() {

@@ -25,7 +25,7 @@ pub use heads::{
     HEAD_LINE_BYTES_MAX, HeadKey, HeadLog, HeadPublicKey, InvalidPublicKey, SignedHead,
 };
 pub use line::{EntryLine, ExportHead, LINE_BYTES_MAX};
-pub use online::{ChainHead, audit_heads_after, verify_stored};
+pub use online::{ChainHead, audit_heads_after, audit_on_disk, verify_stored};
 pub(crate) use table::append;
 pub use verify::{ChainCheck, Fault, Verified, VerifyError, verify_export};
 pub use writer::ExportWriter;

@@ -39,6 +39,19 @@ pub async fn audit_heads_after(
     rows.into_iter().map(read).collect()
 }
 
+/// Waits until everything that was read before is on disk. The projector does not wait for the disk, so
+/// a crash of the database can take away entries that were seen already; they are made anew from the
+/// log, but until then a head that was signed for them looks like one of a chain that was cut.
+pub async fn audit_on_disk(pool: &PgPool) -> Result<(), ProjectionError> {
+    // A commit that waits for the disk waits for all before it; it needs something to write.
+    sqlx::query(
+        "select set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'stackship', '')",
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
 pub(super) async fn head(
     pool: &PgPool,
     organization: &str,

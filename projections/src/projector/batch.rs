@@ -47,7 +47,9 @@ pub(crate) async fn pass(
     match pass {
         Pass::Applied(_) => {
             if target == Target::Live {
-                sqlx::query("select pg_notify($1, '')")
+                // Nothing here waits for the disk: what a crash of the database takes away, checkpoint and
+                // all, is made anew from the log, which does wait.
+                sqlx::query("select set_config('synchronous_commit', 'off', true), pg_notify($1, '')")
                     .bind(Topic::Projected.channel())
                     .execute(&mut *transaction)
                     .await?;

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 use stackship_domain::Sha256Digest;
 use stackship_domain::run::samples;
-use stackship_projections::audit::{AuditFilter, CHAIN_START, link};
+use stackship_projections::audit::{AuditFilter, CHAIN_START, audit_on_disk, link};
 use stackship_projections::{BATCH_EVENTS_LIVE, PAGE_ROWS_MAX};
 use stackship_store::log::{FeedPosition, LoggedEvent, UnknownVersion, feed_read_as};
 
-use crate::world::World;
+use crate::world::{World, pool_as};
 
 fn event() -> LoggedEvent {
     LoggedEvent {
@@ -206,4 +206,25 @@ async fn an_organizations_audit_is_dense_and_read_newest_first(pool: PgPool) {
             .await
             .unwrap();
     assert_eq!(numbers, (1..=mine).rev().collect::<Vec<_>>());
+}
+
+/// What the log has written and what is on disk of it are told by the database itself.
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn what_a_head_is_signed_for_is_on_disk_by_then(pool: PgPool) {
+    let server = pool_as(&pool, "stackship_api", 1);
+    sqlx::query("select set_config('synchronous_commit', 'off', true), pg_logical_emit_message(true, 'test', 'projected')")
+        .execute(&pool)
+        .await
+        .unwrap();
+    let written: String = sqlx::query_scalar("select pg_current_wal_insert_lsn()::text")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    audit_on_disk(&server).await.unwrap();
+    let is_on_disk: bool = sqlx::query_scalar("select pg_current_wal_flush_lsn() >= $1::pg_lsn")
+        .bind(written)
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert!(is_on_disk);
 }

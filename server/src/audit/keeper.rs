@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::PgPool;
 use stackship_domain::Timestamp;
 use stackship_projections::ProjectionError;
-use stackship_projections::audit::{ChainHead, SignedHead, audit_heads_after};
+use stackship_projections::audit::{ChainHead, SignedHead, audit_heads_after, audit_on_disk};
 use stackship_store::clock;
 use tokio_util::sync::CancellationToken;
 
@@ -96,6 +96,7 @@ impl Keeper {
                 }
             }
             if !due.is_empty() {
+                audit_on_disk(&self.pool).await?;
                 // Waits for the disk, once in a while.
                 tokio::task::block_in_place(|| self.heads.append(due, now))?;
             }

@@ -1,5 +1,6 @@
 //! What a process takes of memory, as the kernel counts it.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::Failure;
 
 /// How often a process that ends by itself is looked at. The kernel keeps its peak as long as it
 /// lives, so what can be missed is only what a peak still grows in the last of these.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const LOOK_EVERY: Duration = Duration::from_micros(200);
 
 /// The memory of one process.
 pub struct Memory {
@@ -66,7 +67,9 @@ impl Watch {
     pub fn next_child() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&is_over);
-        let thread = thread::spawn(move || follow(&watched, || children().first().copied()));
+        let before = processes();
+        let find = move || children(&before).first().copied();
+        let thread = thread::spawn(move || follow(&watched, find));
         Self { is_over, thread }
     }
 
@@ -92,18 +95,26 @@ fn follow(is_over: &AtomicBool, find: impl Fn() -> Option<u32>) -> Option<u64> {
     }
 }
 
+/// The processes that there are now.
+fn processes() -> HashSet<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
 /// The children that are programs of their own: until one is, it shares the memory of this process,
-/// and has its command line.
-fn children() -> Vec<u32> {
+/// and has its command line. Those that were there `before` are not looked at: a small program may be
+/// over before all of them are.
+fn children(before: &HashSet<u32>) -> Vec<u32> {
     let ours = fs::read("/proc/self/cmdline").unwrap_or_default();
     let parent = std::process::id().to_string();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let children = processes.filter_map(|entry| {
-        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let status = fs::read_to_string(entry.path().join("status")).ok()?;
-        let is_child = field(&status, "PPid:") == Some(&parent);
-        let is_other = || fs::read(entry.path().join("cmdline")).is_ok_and(|line| line != ours);
-        (is_child && is_other()).then_some(id)
+    let fresh = processes();
+    let children = fresh.difference(before).copied().filter(|id| {
+        let read = |file: &str| fs::read(format!("/proc/{id}/{file}"));
+        let status = read("status").unwrap_or_default();
+        let is_child = field(&String::from_utf8_lossy(&status), "PPid:") == Some(&parent);
+        is_child && read("cmdline").is_ok_and(|line| line != ours)
     });
     children.collect()
 }
@@ -123,7 +134,7 @@ mod tests {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        assert!(children().contains(&child.id()));
+        assert!(children(&HashSet::new()).contains(&child.id()));
         // It lives until its input ends; one look is enough.
         let peak = follow(&AtomicBool::new(true), || Some(child.id())).unwrap();
         drop(child.stdin.take());
