@@ -371,7 +371,7 @@ fn after_start(
         None | Some(Fault::Step { .. } | Fault::Stopped { forced: false })
     );
     if let (Some(StepExit::Code(exit_code)), true) = (exit, ended_by_itself) {
-        let sandbox = sandbox_evidence(attempt.settings, &outcome);
+        let sandbox = sandbox_evidence(attempt.settings, attempt.lease, &outcome);
         return ApplyEnd::Exited {
             exit_code,
             interrupted: interrupted.is_some(),

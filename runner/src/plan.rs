@@ -302,7 +302,7 @@ async fn planned(
         policy_input,
         lock_file,
         dependencies,
-        sandbox: sandbox_evidence(attempt.settings, outcome),
+        sandbox: sandbox_evidence(attempt.settings, attempt.lease, outcome),
     }))
 }
 

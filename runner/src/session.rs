@@ -201,10 +201,17 @@ impl Session<'_> {
     }
 }
 
-/// Where and how isolated a phase ran, as evidence.
-pub(crate) fn sandbox_evidence(settings: &RunnerSettings, outcome: &Outcome) -> serde_json::Value {
+/// Where and how isolated a phase ran, as evidence. The name is the attempt's, the id the one by which
+/// this runner's log tells of the sandbox.
+pub(crate) fn sandbox_evidence(
+    settings: &RunnerSettings,
+    lease: &Lease,
+    outcome: &Outcome,
+) -> serde_json::Value {
     let isolation = &outcome.isolation;
     serde_json::json!({
+        "id": outcome.id,
+        "name": lease.attempt,
         "driver": isolation.driver,
         "base_profile": isolation.base_profile,
         "cgroup": isolation.cgroup,

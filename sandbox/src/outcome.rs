@@ -183,6 +183,8 @@ pub enum EndReason {
 /// How a sandbox ended and what it used.
 #[derive(Debug, Clone)]
 pub struct Outcome {
+    /// The id of the sandbox that ended.
+    pub id: String,
     /// Why it ended.
     pub reason: EndReason,
     /// The steps that ended, in order.

@@ -244,15 +244,19 @@ impl Conductor {
             ..
         } = self;
         notes.close();
-        let cleaned = tokio::task::spawn_blocking(move || clean_up(child, &group, slot));
-        let usage = cleaned.await.unwrap_or_default();
+        let (counted, usage) = oneshot::channel();
+        tokio::task::spawn_blocking(move || {
+            clean_up(child, &group, slot, counted);
+            drop(inner);
+        });
+        let usage = usage.await.unwrap_or_default();
         let detail = String::from_utf8_lossy(&watch.said).trim().to_owned();
         let received = received.await.unwrap_or_default();
         isolation.landlock = received.landlock;
-        drop(inner);
         let reason = verdict::reason(watch.ending.take(), &received, &names, &usage, detail);
         tracing::info!(sandbox.id = %id, ?reason, "Sandbox `{id}` ended");
         Outcome {
+            id,
             reason,
             steps: received.steps,
             artifacts: received.artifacts,
@@ -301,14 +305,16 @@ impl Watch {
     }
 }
 
-/// Leaves no process, no group and no taken slot.
-fn clean_up(mut child: Child, group: &Group, slot: Slot) -> Usage {
+/// Leaves no process, no group and no taken slot. The outcome does not wait for the removal of groups
+/// that are empty: who wants the slot does.
+fn clean_up(mut child: Child, group: &Group, slot: Slot, counted: oneshot::Sender<Usage>) {
     group.kill();
     if let Err(error) = child.wait() {
         tracing::error!(%error, "cannot wait for the launch helper");
     }
     let empty = group.wait_until_empty();
-    let usage = group.usage();
+    // Whoever waited may be gone.
+    drop(counted.send(group.usage()));
     match group.remove() {
         Ok(()) if empty => drop(slot),
         Ok(()) | Err(_) => {
@@ -320,5 +326,4 @@ fn clean_up(mut child: Child, group: &Group, slot: Slot) -> Usage {
             std::mem::forget(slot);
         }
     }
-    usage
 }

@@ -1,5 +1,7 @@
 //! Commands that only look: they leave no lock and no state.
 
+use serde_json::json;
+
 use crate::support::{Checkout, World};
 
 const MAIN: &str = r#"
@@ -52,4 +54,24 @@ fn the_published_state_can_be_read_from_a_terminal() {
         shown.contains("resource \"terraform_data\" \"one\""),
         "{shown}"
     );
+}
+
+#[test]
+fn a_review_tells_in_which_sandboxes_a_run_was_planned_and_applied() {
+    let world = World::shared();
+    let (workspace, checkout) = world.begin("sandboxes", MAIN);
+    checkout.apply();
+    let run = world.owner.only_run(&workspace);
+    let review = world.owner.get(&format!("/v1/runs/{run}/review"));
+    let attempts = review["evidence"]["attempts"].as_array().unwrap();
+    assert_eq!(attempts.len(), 2, "{review:#}");
+    for attempt in attempts {
+        let name = attempt["id"].as_str().unwrap();
+        assert_eq!(
+            attempt["sandbox_name"],
+            json!({"kind": "recorded", "value": name})
+        );
+        let id = attempt["sandbox_id"]["value"].as_str().unwrap();
+        assert!(id.starts_with(&format!("{name}-")), "{id}");
+    }
 }

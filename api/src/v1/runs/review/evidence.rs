@@ -56,9 +56,9 @@ struct AttemptFacts {
     /// Who leased it.
     #[schema(value_type = String)]
     runner: RunnerId,
-    /// The sandbox's id.
+    /// The sandbox's id in its runner's log; not recorded when OpenTofu did not come to an end in it.
     sandbox_id: Known<String>,
-    /// The sandbox's name.
+    /// The sandbox's name; not recorded when OpenTofu did not come to an end in it.
     sandbox_name: Known<String>,
     /// Where it was to execute.
     region: Known<String>,
@@ -159,40 +159,63 @@ fn reported(report: &Value, name: &str) -> Known<String> {
 impl AttemptFacts {
     fn of(phase: Phase, tried: &AttemptReview, rows: &[AttemptRow]) -> Self {
         let row = rows.iter().find(|row| row.id == tried.id);
+        let result = row.and_then(|row| row.result.clone());
+        let result = result.map(serde_json::from_value::<PhaseResult>);
+        let sandbox = |name| match &result {
+            None => Known::NotRecorded,
+            Some(Err(_)) => Known::Unavailable,
+            Some(Ok(result)) => {
+                sandbox(result).map_or(Known::NotRecorded, |told| reported(told, name))
+            }
+        };
         Self {
             id: tried.id,
             phase,
             number: tried.number,
             runner: tried.runner,
-            sandbox_id: Known::NotRecorded,
-            sandbox_name: Known::NotRecorded,
+            sandbox_id: sandbox("id"),
+            sandbox_name: sandbox("name"),
             region: row.map(|row| row.offer.region.clone()).into(),
             status: tried.status,
-            classification: row.map_or(Known::NotRecorded, classification),
+            classification: row.map_or(Known::NotRecorded, |row| {
+                classification(row.close_cause, result.as_ref())
+            }),
             started_at: tried.times.started_at,
             ended_at: tried.times.ended_at,
         }
     }
 }
 
-fn classification(row: &AttemptRow) -> Known<Classification> {
-    let closed = match row.close_cause {
-        None => return Known::NotRecorded,
-        Some(CloseCause::Result) => {
-            return row.result.as_ref().map_or(Known::NotRecorded, of_result);
+/// What a runner told of the sandbox in which OpenTofu came to an end.
+fn sandbox(result: &PhaseResult) -> Option<&Value> {
+    match result {
+        PhaseResult::Plan {
+            end: PlanEnd::Planned { sandbox, .. },
         }
-        Some(CloseCause::LeaseExpired) => Classification::LeaseExpired,
-        Some(CloseCause::HandedBack) => Classification::HandedBack,
-        Some(CloseCause::Withdrawn) => Classification::Withdrawn,
+        | PhaseResult::Apply {
+            end: ApplyEnd::Exited { sandbox, .. },
+        } => Some(sandbox),
+        PhaseResult::Plan { .. } | PhaseResult::Apply { .. } => None,
+    }
+}
+
+fn classification(
+    cause: Option<CloseCause>,
+    result: Option<&Result<PhaseResult, serde_json::Error>>,
+) -> Known<Classification> {
+    let closed = match (cause, result) {
+        (None, _) | (Some(CloseCause::Result), None) => return Known::NotRecorded,
+        (Some(CloseCause::Result), Some(Err(_))) => return Known::Unavailable,
+        (Some(CloseCause::Result), Some(Ok(result))) => of_result(result),
+        (Some(CloseCause::LeaseExpired), _) => Classification::LeaseExpired,
+        (Some(CloseCause::HandedBack), _) => Classification::HandedBack,
+        (Some(CloseCause::Withdrawn), _) => Classification::Withdrawn,
     };
     Some(closed).into()
 }
 
-fn of_result(result: &Value) -> Known<Classification> {
-    let Ok(result) = serde_json::from_value::<PhaseResult>(result.clone()) else {
-        return Known::Unavailable;
-    };
-    let ended = match result {
+const fn of_result(result: &PhaseResult) -> Classification {
+    match result {
         PhaseResult::Plan { end } => match end {
             PlanEnd::Planned { .. } => Classification::Planned,
             PlanEnd::Failed { .. } => Classification::PlanFailed,
@@ -208,6 +231,5 @@ fn of_result(result: &Value) -> Known<Classification> {
             ApplyEnd::NotStarted { .. } => Classification::ApplyNotStarted,
             ApplyEnd::Killed { .. } => Classification::ApplyKilled,
         },
-    };
-    Some(ended).into()
+    }
 }
