@@ -11,8 +11,8 @@ use stackship_store::Violation;
 use stackship_store::attempts::{AttemptRow, RunPrincipal};
 use stackship_store::objects::ObjectKind;
 use stackship_store::states::{
-    self, Author, Identity, LINEAGE_BYTES_MAX, NewState, OUTPUTS_BYTES_MAX, PutError, Scanner,
-    StateVersionRow,
+    self, Announced, Arrival, Identity, LINEAGE_BYTES_MAX, NewState, OUTPUTS_BYTES_MAX, PutError,
+    Scanner, StateVersionRow,
 };
 use tokio_util::io::StreamReader;
 
@@ -37,7 +37,7 @@ pub(super) async fn stage(app: &App, row: &AttemptRow, object: ObjectId) -> Resu
         }
         Ok(None) => {
             tracing::warn!(run.id = %run.run, object.id = %object,
-                "An errored.tfstate is no successor of the run's newest state; it is only kept");
+                "An errored.tfstate is not staged; it is only kept");
             Ok(())
         }
         Err(PutError::Store(StoreError::Refused(Violation::StaleFence))) => Err(Failure::Lost),
@@ -69,7 +69,15 @@ async fn try_stage(
     let Some(content) = look_at(app, run, object).await? else {
         return Ok(None);
     };
-    if !follows(app, run, &content).await? {
+    let announced = Announced {
+        serial: content.identity.serial,
+        lineage: &content.identity.lineage,
+        md5: &content.md5,
+    };
+    // Only a successor is staged: the newest staged state is the one that is adopted, and a foreign one
+    // would hide it.
+    if let Err(why) = states::follows(&app.store, run, announced).await? {
+        tracing::warn!(run.id = %run.run, %why, "An errored.tfstate is no successor of the run's newest state");
         return Ok(None);
     }
     let new = NewState {
@@ -88,9 +96,15 @@ async fn try_stage(
     let bytes = StreamReader::new(stored.map_err(std::io::Error::other));
     // The reader authenticates what was looked at before: the same bytes or an error.
     let same = async |_: &StateVersionRow| Ok(());
-    states::stage(&app.store, run, begun.id, bytes, same)
-        .await
-        .map(Some)
+    states::stage(
+        &app.store,
+        run,
+        begun.id,
+        (Arrival::LeftBehind, bytes),
+        same,
+    )
+    .await
+    .map(Some)
 }
 
 /// What the bytes say of themselves.
@@ -130,23 +144,6 @@ async fn look_at(
             md5: hex::encode(md5.finalize()),
             outputs: outputs(&kept),
         }))
-}
-
-/// Only a successor is staged: the newest staged state is the one that is adopted, and a foreign one
-/// would hide it.
-async fn follows(app: &App, run: RunPrincipal, content: &Content) -> Result<bool, StoreError> {
-    let staged = states::newest_staged(&app.store, run.organization, run.run).await?;
-    let before = match staged {
-        Some(row) => Some(row),
-        None => states::current(&app.store, run.organization, run.workspace).await?,
-    };
-    Ok(before.is_none_or(|before| {
-        let is_same = before.author == Author::Run(run.run)
-            && before.serial == content.identity.serial
-            && before.md5.as_deref() == Some(&content.md5);
-        before.lineage == content.identity.lineage
-            && (is_same || content.identity.serial > before.serial)
-    }))
 }
 
 /// The outputs of a state file, in the form in which a client announces them; none of an encrypted one.

@@ -8,6 +8,7 @@ mod list;
 mod restore;
 mod row;
 mod scan;
+mod succession;
 
 use stackship_domain::ids::{OrganizationId, RunId, StateVersionId, WorkspaceId};
 use tokio::io::AsyncRead;
@@ -21,6 +22,10 @@ pub use restore::{RestoreError, Restored, under_serial};
 pub use row::{Author, StateStatus, StateVersionRow};
 use row::{COLUMNS, parse};
 pub use scan::{Found, Identity, LINEAGE_BYTES_MAX, Scanner};
+pub use succession::{
+    Announced, NoSuccessor, SERIAL_STEP_MAX, STATE_BYTES_OF_RUN_MAX, STATES_OF_RUN_MAX, follows,
+    has_room,
+};
 
 /// The largest state, in bytes.
 pub const STATE_BYTES_MAX: u64 = 256 * 1024 * 1024;
@@ -54,9 +59,25 @@ pub enum PutError {
     /// The serial or lineage inside is not the announced one.
     #[error("the state's own serial or lineage is not the announced one")]
     IdentityMismatch,
+    /// A newer one was announced or is here: this one comes too late.
+    #[error("a newer state of this run was announced or is here")]
+    Superseded,
+    /// The run has brought as much as one run may.
+    #[error("the run has written as much state as one run may")]
+    NoRoom,
     /// A failure of ours, or a refusal by the database.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// On which way the bytes of a state come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// While the apply goes on. OpenTofu announces a state when the one before is here, so only the one
+    /// that was announced last is taken.
+    Uploaded,
+    /// After its end, from what it left behind: then nothing else arrives any more.
+    LeftBehind,
 }
 
 /// Begins a state version; the same announcement again finds the first one.
@@ -118,13 +139,13 @@ async fn announced(store: &Store, new: &NewState) -> Result<Option<StateVersionR
 }
 
 /// Takes the bytes of a begun state and stages it. `check` sees what was stored and says whether it
-/// is what was announced; bytes that are not are never staged. Taking the same bytes again is
-/// harmless.
+/// is what was announced; bytes that are not are never staged, nor is a state behind a newer one. Taking
+/// the same bytes again is harmless.
 pub async fn stage<R, C>(
     store: &Store,
     principal: RunPrincipal,
     id: StateVersionId,
-    reader: R,
+    (arrival, reader): (Arrival, R),
     check: C,
 ) -> Result<StateVersionRow, PutError>
 where
@@ -134,6 +155,9 @@ where
     let row = of_run(store, principal, id).await?;
     if row.status != StateStatus::Pending {
         return Ok(row);
+    }
+    if arrival == Arrival::Uploaded && !has_room(store, principal).await? {
+        return Err(PutError::NoRoom);
     }
     let object = NewObject {
         organization: row.organization,
@@ -146,19 +170,29 @@ where
     sqlx::query(
         "update record.state_versions set object_id = $2, sha256 = $3, bytes = $4, status = 'staged', \
              staged_at = clock_timestamp() \
-         where state_version_id = $1 and object_id is null",
+         where state_version_id = $1 and object_id is null and not exists ( \
+             select from record.state_versions as other \
+             where other.run_id = record.state_versions.run_id and other.state_version_id <> $1 \
+               and (other.status <> 'pending' and other.serial >= record.state_versions.serial \
+                 or $5 and (other.created_at, other.state_version_id) \
+                     > (record.state_versions.created_at, $1)))",
     )
     .bind(id.to_string())
     .bind(stored.id.to_string())
     .bind(stored.sha256.as_bytes().as_slice())
     .bind(i64::try_from(stored.bytes).unwrap_or(i64::MAX))
+    .bind(arrival == Arrival::Uploaded)
     .execute(&store.pool)
     .await
     .map_err(StoreError::from)?;
-    of_run(store, principal, id).await
+    let row = of_run(store, principal, id).await?;
+    if row.status == StateStatus::Pending {
+        return Err(PutError::Superseded);
+    }
+    Ok(row)
 }
 
-/// Keeps the external JSON form of a state beside it.
+/// Keeps the external JSON form of a state beside it, the first time.
 pub async fn keep_json<R>(
     store: &Store,
     principal: RunPrincipal,
@@ -169,6 +203,19 @@ where
     R: AsyncRead + Send + Unpin,
 {
     let row = of_run(store, principal, id).await?;
+    let is_kept: bool = sqlx::query_scalar(
+        "select json_object_id is not null from record.state_versions where state_version_id = $1",
+    )
+    .bind(id.to_string())
+    .fetch_one(&store.pool)
+    .await
+    .map_err(StoreError::from)?;
+    if is_kept {
+        return Ok(());
+    }
+    if !has_room(store, principal).await? {
+        return Err(PutError::NoRoom);
+    }
     let object = NewObject {
         organization: row.organization,
         workspace: Some(row.workspace),

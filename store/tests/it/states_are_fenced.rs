@@ -5,7 +5,7 @@ use stackship_domain::run::{Predecessor, RunKind};
 use stackship_domain::workspace::{Command, StateHead};
 use stackship_store::attempts::{self, RunPrincipal};
 use stackship_store::log::CommandError;
-use stackship_store::states::{self, NewState, PutError, StateStatus, StateVersionRow};
+use stackship_store::states::{self, Arrival, NewState, PutError, StateStatus, StateVersionRow};
 use stackship_store::{StoreError, Violation};
 
 use crate::support::{CHECK, DENIED, NOT_NOW, PINNED, STALE_FENCE, World, refusal, violation};
@@ -38,7 +38,7 @@ async fn stage(
         &world.store,
         principal,
         row.id,
-        b"{}".as_slice(),
+        (Arrival::Uploaded, b"{}".as_slice()),
         async |_: &StateVersionRow| Ok(()),
     )
     .await
@@ -97,13 +97,13 @@ async fn a_stale_fence_begins_stages_and_publishes_nothing(pool: PgPool) {
     let world = World::new(pool).await;
     let principal = principal(&world).await;
     let fence = principal.fence.unwrap();
-    let pending = states::begin(&world.store, new_state(principal, 1))
+    let first = states::begin(&world.store, new_state(principal, 1))
         .await
         .unwrap();
-    let next = states::begin(&world.store, new_state(principal, 2))
+    let staged = stage(&world, principal, &first).await.unwrap();
+    let pending = states::begin(&world.store, new_state(principal, 2))
         .await
         .unwrap();
-    let staged = stage(&world, principal, &next).await.unwrap();
     world.release(principal.run, fence).await;
     world.run_with_lock().await;
 
@@ -276,4 +276,65 @@ async fn a_speculative_run_and_an_attempt_without_a_fence_write_no_state(pool: P
     );
     let statement = "update record.runs set fence = 1 where kind = 'speculative'";
     assert_eq!(refusal(&world.owner, statement).await, CHECK);
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn an_older_announcement_is_not_staged_behind_a_newer_one(pool: PgPool) {
+    let world = World::new(pool).await;
+    let principal = principal(&world).await;
+    let begin = async |serial| states::begin(&world.store, new_state(principal, serial)).await;
+    // Announced before OpenTofu's own, with a higher serial, and sent after it.
+    let forged = begin(7).await.unwrap();
+    let own = begin(1).await.unwrap();
+    let superseded = |outcome: &Result<StateVersionRow, PutError>| {
+        assert!(matches!(outcome, Err(PutError::Superseded)), "{outcome:?}");
+    };
+    superseded(&stage(&world, principal, &forged).await);
+    stage(&world, principal, &own).await.unwrap();
+    superseded(&stage(&world, principal, &forged).await);
+    let newest = states::newest_staged(&world.store, principal.organization, principal.run);
+    assert_eq!(newest.await.unwrap().unwrap().id, own.id);
+    // Sent again, the same bytes are harmless.
+    stage(&world, principal, &own).await.unwrap();
+
+    // What is left behind is not hidden by an announcement that nobody can use any more.
+    let left = begin(2).await.unwrap();
+    begin(3).await.unwrap();
+    superseded(&stage(&world, principal, &left).await);
+    let staged = states::stage(
+        &world.store,
+        principal,
+        left.id,
+        (Arrival::LeftBehind, b"{}".as_slice()),
+        async |_: &StateVersionRow| Ok(()),
+    );
+    assert_eq!(staged.await.unwrap().status, StateStatus::Staged);
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn a_run_brings_no_states_without_end(pool: PgPool) {
+    let world = World::new(pool).await;
+    let principal = principal(&world).await;
+    let first = states::begin(&world.store, new_state(principal, 1))
+        .await
+        .unwrap();
+    assert!(states::has_room(&world.store, principal).await.unwrap());
+    let json =
+        async || states::keep_json(&world.store, principal, first.id, b"{}".as_slice()).await;
+    json().await.unwrap();
+    json().await.unwrap();
+    let kept: i64 =
+        sqlx::query_scalar("select count(*) from record.objects where kind = 'state_json'")
+            .fetch_one(&world.owner)
+            .await
+            .unwrap();
+    assert_eq!(kept, 1, "the same form is kept once");
+    sqlx::query("update record.objects set bytes = $1 where kind = 'state_json'")
+        .bind(states::STATE_BYTES_OF_RUN_MAX)
+        .execute(&world.owner)
+        .await
+        .unwrap();
+    assert!(!states::has_room(&world.store, principal).await.unwrap());
+    let outcome = stage(&world, principal, &first).await;
+    assert!(matches!(outcome, Err(PutError::NoRoom)), "{outcome:?}");
 }

@@ -44,7 +44,14 @@ async fn publish(world: &World, serial: i64, content: &[u8]) -> StateVersionRow 
     };
     let begun = states::begin(&world.store, new).await.unwrap();
     let same = async |_: &StateVersionRow| Ok(());
-    let staged = states::stage(&world.store, principal, begun.id, content, same).await;
+    let staged = states::stage(
+        &world.store,
+        principal,
+        begun.id,
+        (Arrival::Uploaded, content),
+        same,
+    )
+    .await;
     let state = head(&staged.unwrap());
     world
         .command_workspace(Command::PublishState {

@@ -18,7 +18,7 @@ use stackship_domain::run::Phase;
 use stackship_store::attempts::RunPrincipal;
 use stackship_store::clock;
 use stackship_store::states::{
-    self, Author, Identity, LINEAGE_BYTES_MAX, NewState, OUTPUTS_BYTES_MAX, PutError,
+    self, Announced, Arrival, Identity, LINEAGE_BYTES_MAX, NewState, OUTPUTS_BYTES_MAX, PutError,
     STATE_BYTES_MAX, Scanner, StateStatus, StateVersionRow,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
@@ -59,7 +59,7 @@ pub async fn begin(
     }
     let announced = request.data.attributes;
     let outputs = check(&announced)?;
-    follows(&app, run, &announced).await?;
+    may_follow(&app, run, &announced).await?;
     let new = NewState {
         principal: run,
         serial: announced.serial,
@@ -102,51 +102,25 @@ fn check(announced: &StateRequestAttributes) -> Result<Option<Vec<u8>>, V2Error>
     }
 }
 
-/// Whether the announced state follows the one that the run reads back.
-async fn follows(
+/// Whether the announced state may come next.
+async fn may_follow(
     app: &App,
     run: RunPrincipal,
     announced: &StateRequestAttributes,
 ) -> Result<(), V2Error> {
-    let staged = states::newest_staged(&app.store, run.organization, run.run).await?;
-    let predecessor = match staged {
-        Some(row) => Some(row),
-        None => states::current(&app.store, run.organization, run.workspace).await?,
+    let next = Announced {
+        serial: announced.serial,
+        lineage: &announced.lineage,
+        md5: &announced.md5,
     };
-    match predecessor {
-        Some(row) => is_successor(&row, run, announced),
-        None => Ok(()),
+    states::follows(&app.store, run, next)
+        .await?
+        .map_err(|why| V2Error::conflict(REFUSED, why.to_string()))?;
+    if states::has_room(&app.store, run).await? {
+        Ok(())
+    } else {
+        Err(refusal(PutError::NoRoom))
     }
-}
-
-fn is_successor(
-    predecessor: &StateVersionRow,
-    run: RunPrincipal,
-    announced: &StateRequestAttributes,
-) -> Result<(), V2Error> {
-    if announced.lineage != predecessor.lineage {
-        return Err(V2Error::conflict(
-            REFUSED,
-            format!(
-                "The state has another lineage than {}, which it must follow.",
-                predecessor.id
-            ),
-        ));
-    }
-    let has_md5 = |md5: &String| md5.eq_ignore_ascii_case(&announced.md5);
-    let is_same = predecessor.author == Author::Run(run.run)
-        && predecessor.serial == announced.serial
-        && predecessor.md5.as_ref().is_some_and(has_md5);
-    if announced.serial > predecessor.serial || is_same {
-        return Ok(());
-    }
-    Err(V2Error::conflict(
-        REFUSED,
-        format!(
-            "The state has serial {}, but {} has {} already.",
-            announced.serial, predecessor.id, predecessor.serial
-        ),
-    ))
 }
 
 fn upload_url(
@@ -189,7 +163,7 @@ pub async fn put_raw(
         return Ok(StatusCode::OK);
     }
     let check = async move |row: &StateVersionRow| is_announced(&seen, row);
-    states::stage(&app.store, run, row.id, tee, check)
+    states::stage(&app.store, run, row.id, (Arrival::Uploaded, tee), check)
         .await
         .map_err(refusal)?;
     Ok(StatusCode::OK)
@@ -203,9 +177,13 @@ pub async fn put_json(
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
     let (run, row) = announced(&app, JSON, &token).await?;
-    if let Err(error) = states::keep_json(&app.store, run, row.id, reader(body)).await {
+    let mut body = reader(body);
+    if let Err(error) = states::keep_json(&app.store, run, row.id, &mut body).await {
         tracing::warn!(error = %error, run.id = %run.run, "The JSON form of a state was not kept");
     }
+    // Whatever was not kept is read all the same: a client that cannot send on sees a failure.
+    let read = tokio::io::copy(&mut body.take(STATE_BYTES_MAX), &mut tokio::io::sink()).await;
+    read.map_err(|error| reading::unread(&error))?;
     Ok(StatusCode::OK)
 }
 
@@ -242,6 +220,9 @@ fn refusal(error: PutError) -> V2Error {
         PutError::NotFound => V2Error::not_found("upload"),
         PutError::Md5Mismatch | PutError::IdentityMismatch => {
             V2Error::conflict(REFUSED, format!("Not the announced state: {error}."))
+        }
+        PutError::Superseded | PutError::NoRoom => {
+            V2Error::conflict(REFUSED, format!("The state was not taken: {error}."))
         }
         PutError::Store(error) => error.into(),
     }

@@ -7,7 +7,7 @@ use stackship_domain::run::{Predecessor, Status};
 use stackship_domain::workspace;
 use stackship_runner_protocol::{ApplyEnd, PhaseResult};
 use stackship_store::attempts;
-use stackship_store::states::{self, NewState, StateVersionRow};
+use stackship_store::states::{self, Arrival, NewState, StateVersionRow};
 use stackship_workflow::decisions;
 use stackship_workflow::leasing::Leased;
 
@@ -129,9 +129,15 @@ impl Applying {
         };
         let begun = states::begin(&world.store, new).await.unwrap();
         let same = async |_: &StateVersionRow| Ok(());
-        states::stage(&world.store, principal, begun.id, bytes.as_slice(), same)
-            .await
-            .unwrap()
+        states::stage(
+            &world.store,
+            principal,
+            begun.id,
+            (Arrival::Uploaded, bytes.as_slice()),
+            same,
+        )
+        .await
+        .unwrap()
     }
 
     /// The sandbox dies.

@@ -7,7 +7,7 @@ use stackship_domain::workspace::{Command, StateHead};
 use stackship_store::attempts::{self, Offer};
 use stackship_store::clock;
 use stackship_store::records::runners;
-use stackship_store::states::{self, NewState, StateVersionRow};
+use stackship_store::states::{self, Arrival, NewState, StateVersionRow};
 
 use super::World;
 use super::runs::LEASE_SECONDS;
@@ -65,7 +65,13 @@ impl World {
         };
         let begun = states::begin(&self.store, new).await.unwrap();
         let same = async |_: &StateVersionRow| Ok(());
-        let staged = states::stage(&self.store, principal, begun.id, bytes.as_slice(), same);
+        let staged = states::stage(
+            &self.store,
+            principal,
+            begun.id,
+            (Arrival::Uploaded, bytes.as_slice()),
+            same,
+        );
         let staged = staged.await.unwrap();
         let state = StateHead {
             version: staged.id,
