@@ -24,10 +24,14 @@ use crate::spec::Limits;
 
 /// Accounting period of the processor limit.
 const CPU_PERIOD_MICROS: u64 = 100_000;
+/// Most memory of the kernel for a tree's TCP connections, where that is not counted as the tree's own.
+const TCP_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long a killed tree may take to vanish before its slot is given up.
 const EMPTY_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Pause between looks where the kernel does not notify.
 const EMPTY_LOOK_PAUSE: Duration = Duration::from_millis(5);
+/// The file of that limit.
+const TCP_LIMIT: &str = "memory.kmem.tcp.limit_in_bytes";
 /// First part of the names of groups, by which leftovers are known.
 const GROUP_PREFIX: &str = "slot-";
 
@@ -187,6 +191,12 @@ impl Group {
                     set(&swap, &memory)?;
                 } else {
                     set(&self.memory.join("memory.swappiness"), "0")?;
+                }
+                // With v2 it counts as the group's own; here, without a limit, it is not counted at all,
+                // and is taken from what all of the host's connections share.
+                let tcp = self.memory.join(TCP_LIMIT);
+                if tcp.exists() {
+                    set(&tcp, &TCP_BYTES_MAX.to_string())?;
                 }
                 let cpu = &self.directories[2];
                 set(

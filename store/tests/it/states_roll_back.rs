@@ -9,7 +9,7 @@ use stackship_store::attempts;
 use stackship_store::clock;
 use stackship_store::objects::ObjectKind;
 use stackship_store::states::{
-    self, Author, NewState, RestoreError, StateStatus, StateVersionRow, under_serial,
+    self, Arrival, Author, NewState, RestoreError, StateStatus, StateVersionRow, under_serial,
 };
 
 use crate::support::{NOT_NOW, PINNED, STALE_FENCE, World, code, refusal};

@@ -143,6 +143,7 @@ async fn an_applying_run_stages_states_and_reads_its_newest_back(pool: PgPool) {
         (2, "other", "another lineage"),
         (1, "lin", "has 1 already"),
         (0, "lin", "at least 1"),
+        (i64::MAX, "lin", "at most 10001"),
     ] {
         let refused = announce(&world, &leased, announcement(&run, serial, lineage, &next)).await;
         assert!(refused.status.is_client_error());

@@ -81,3 +81,30 @@ async fn an_outcome_tells_what_was_used() {
     assert!(ran.outcome.cpu_time.unwrap() > Duration::ZERO);
     assert_eq!((ran.outcome.oom_kills, ran.outcome.pids_refusals), (0, 0));
 }
+
+#[tokio::test]
+async fn what_is_sent_and_not_read_takes_bounded_memory_of_the_kernel() {
+    const SENT_MIB_MAX: u64 = 160;
+    // Each of these could hold some MiB on its way; together that would be three times as much.
+    let script = r#"exec perl -MIO::Socket::INET -e '
+        my $server = IO::Socket::INET->new(LocalAddr => "127.0.0.1:0", Listen => 100) or die "listen: $!";
+        my ($block, $sent, @held) = ("x" x 65536, 0);
+        for (1 .. 100) {
+            my $client = IO::Socket::INET->new(PeerAddr => "127.0.0.1:" . $server->sockport) or last;
+            push @held, $client, $server->accept;
+            $client->blocking(0);
+            while (defined(my $part = syswrite($client, $block))) { $sent += $part }
+        }
+        print scalar(@held) / 2, " ", $sent >> 20, "\n"'"#;
+    let mut spec = spec(vec![shell("one", script)]);
+    spec.limits.memory_bytes = 256 << 20;
+    let ran = run(spec).await;
+    assert_eq!(ran.outcome.reason, EndReason::Exited, "{}", ran.stderr);
+    let told: Vec<u64> = ran
+        .stdout
+        .split_whitespace()
+        .map(|number| number.parse().unwrap())
+        .collect();
+    assert_eq!(told[0], 100, "every connection was made");
+    assert!((1..=SENT_MIB_MAX).contains(&told[1]), "{told:?} MiB");
+}
