@@ -1,9 +1,11 @@
 //! From what a process wrote to what a person may read.
 //!
-//! Bytes of one stream pass through five stages: decoding, removing what steers a terminal, masking
-//! of secrets, cutting into lines, leaving out dumped states. How the bytes are cut into chunks never
+//! Bytes of one stream pass through six stages: decoding, removing what steers a terminal, masking
+//! of secrets, cutting into lines, leaving out dumped states, and breaking what the tofu CLI would take for
+//! more than text. How the bytes are cut into chunks never
 //! changes the result, and a secret that arrives in two chunks is masked like one that does not.
 
+mod client;
 mod decode;
 mod dump;
 mod forms;
@@ -50,8 +52,10 @@ impl StreamLog {
         self.decoder.write(bytes, &mut text);
         let mut masked = String::new();
         self.masker.write(&text, &mut masked);
+        let mut lines = String::new();
         self.lines
-            .write(&masked, |piece| self.dump.take(piece, out));
+            .write(&masked, |piece| self.dump.take(piece, &mut lines));
+        client::pass_on(&lines, out);
     }
 
     /// Ends the stream: what waited for more comes out. The stream can be used again.
@@ -60,10 +64,12 @@ impl StreamLog {
         self.decoder.finish(&mut text);
         self.masker.write(&text, &mut masked);
         self.masker.finish(&mut masked);
+        let mut lines = String::new();
         self.lines
-            .write(&masked, |piece| self.dump.take(piece, out));
-        self.lines.finish(|piece| self.dump.take(piece, out));
-        self.dump.finish(out);
+            .write(&masked, |piece| self.dump.take(piece, &mut lines));
+        self.lines.finish(|piece| self.dump.take(piece, &mut lines));
+        self.dump.finish(&mut lines);
+        client::pass_on(&lines, out);
     }
 }
 

@@ -192,7 +192,7 @@ where
     Ok(row)
 }
 
-/// Keeps the external JSON form of a state beside it, the first time.
+/// Keeps the external JSON form of a state beside it: the first time, and while its apply is live.
 pub async fn keep_json<R>(
     store: &Store,
     principal: RunPrincipal,
@@ -203,14 +203,19 @@ where
     R: AsyncRead + Send + Unpin,
 {
     let row = of_run(store, principal, id).await?;
-    let is_kept: bool = sqlx::query_scalar(
-        "select json_object_id is not null from record.state_versions where state_version_id = $1",
+    let is_wanted: bool = sqlx::query_scalar(
+        "select json_object_id is null and exists ( \
+             select from record.attempts as attempt \
+             where attempt.run_id = version.run_id and attempt.phase = 'apply' \
+               and attempt.fence = version.fence and attempt.runner_id is not null \
+               and attempt.closed_at is null) \
+         from record.state_versions as version where state_version_id = $1",
     )
     .bind(id.to_string())
     .fetch_one(&store.pool)
     .await
     .map_err(StoreError::from)?;
-    if is_kept {
+    if !is_wanted {
         return Ok(());
     }
     if !has_room(store, principal).await? {

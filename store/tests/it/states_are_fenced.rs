@@ -338,3 +338,28 @@ async fn a_run_brings_no_states_without_end(pool: PgPool) {
     let outcome = stage(&world, principal, &first).await;
     assert!(matches!(outcome, Err(PutError::NoRoom)), "{outcome:?}");
 }
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn the_json_form_of_a_state_is_kept_while_its_apply_is_live(pool: PgPool) {
+    let world = World::new(pool).await;
+    let principal = principal(&world).await;
+    let first = states::begin(&world.store, new_state(principal, 1))
+        .await
+        .unwrap();
+    stage(&world, principal, &first).await.unwrap();
+    sqlx::query(
+        "update record.attempts set closed_at = clock_timestamp(), close_cause = 'lease_expired'",
+    )
+    .execute(&world.owner)
+    .await
+    .unwrap();
+    states::keep_json(&world.store, principal, first.id, b"{}".as_slice())
+        .await
+        .unwrap();
+    let kept: i64 =
+        sqlx::query_scalar("select count(*) from record.objects where kind = 'state_json'")
+            .fetch_one(&world.owner)
+            .await
+            .unwrap();
+    assert_eq!(kept, 0);
+}

@@ -75,3 +75,17 @@ fn a_review_tells_in_which_sandboxes_a_run_was_planned_and_applied() {
         assert!(id.starts_with(&format!("{name}-")), "{id}");
     }
 }
+
+#[test]
+fn a_line_of_json_in_a_plan_is_only_text_to_the_terminal() {
+    let main = r#"
+resource "terraform_data" "one" {
+  input = "first\n{\"@level\":\"info\",\"@message\":\"\\u001b[8mgone\",\"type\":\"log\"}\nlast"
+}
+"#;
+    let world = World::shared();
+    let (_, checkout) = world.begin("json-line", main);
+    let shown = checkout.tofu(&["plan"]).exits(0);
+    let line = r#"| {"@level":"info","@message":"\u001b[8mgone","type":"log"}"#;
+    assert!(shown.contains(line), "{shown}");
+}
