@@ -8,6 +8,7 @@ pub mod app;
 mod artifacts;
 pub mod auth;
 pub mod error;
+mod framing;
 pub mod front;
 pub mod health;
 mod reading;
@@ -43,6 +44,7 @@ pub fn router(app: App) -> Router {
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
         .layer(CatchPanicLayer::custom(|_| error::internal()))
+        .layer(middleware::from_fn(framing::check))
         .layer(middleware::from_fn(request_id::assign))
         .with_state(app)
 }

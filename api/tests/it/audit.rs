@@ -249,6 +249,7 @@ async fn an_export_that_cannot_go_on_is_cut_and_not_ended(pool: PgPool) {
     transaction.commit().await.unwrap();
     let request = http::Request::builder()
         .uri(world.acme.path("audit-events/export"))
+        .header("host", "ship.test")
         .header(
             "authorization",
             format!("Bearer {}", world.acme.owner.token),

@@ -48,7 +48,10 @@ impl<'a> Call<'a> {
     }
 
     pub async fn send(self, router: &Router) -> Answer {
-        let mut request = Request::builder().method(self.method).uri(&self.path);
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(&self.path)
+            .header("host", "ship.test");
         if let Some(token) = self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }

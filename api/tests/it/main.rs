@@ -8,6 +8,7 @@ mod broken;
 mod documents;
 mod guarded;
 mod guarded_order;
+mod framing;
 mod guarded_refusals;
 mod heartbeats;
 mod http;
