@@ -4,6 +4,7 @@
 //! nothing but that it happened; its cause goes to the log, once, from here.
 
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use stackship_domain::{run, workspace};
 use stackship_projections::{PageError, ProjectionError};
 use stackship_store::log::CommandError;
 use stackship_store::objects::ObjectError;
-use stackship_store::records::passwords::ProveError;
+use stackship_store::records::passwords::{FAILURE_WINDOW, ProveError};
 use stackship_store::states::RestoreError;
 use stackship_store::{StoreError, Violation};
 use stackship_workflow::StepError;
@@ -22,6 +23,9 @@ use stackship_workflow::rollback::RollbackError;
 
 use crate::auth::Denied;
 use crate::reading;
+
+/// When it makes sense to try again where too many requests are at hand: they take moments.
+const CROWDED_SECONDS: u64 = 5;
 
 /// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +121,8 @@ pub struct Answer {
     pub message: String,
     /// For programs: what the message is about.
     pub details: Value,
+    /// After how many seconds it may be tried again, of what passes by itself.
+    pub retry_after: Option<u64>,
 }
 
 impl ApiError {
@@ -187,6 +193,16 @@ impl ApiError {
             code,
             message: self.to_string(),
             details: self.details(),
+            retry_after: self.retry_after(),
+        }
+    }
+
+    /// After how many seconds it may be tried again, of what passes by itself.
+    fn retry_after(&self) -> Option<u64> {
+        match self {
+            Self::Denied(Denied::Crowded) => Some(CROWDED_SECONDS),
+            Self::Prove(ProveError::TooManyTries) => Some(FAILURE_WINDOW.as_secs()),
+            _ => None,
         }
     }
 
@@ -232,6 +248,7 @@ fn denied_status(denied: &Denied) -> (StatusCode, &'static str) {
         Denied::Forbidden { .. } => (StatusCode::FORBIDDEN, "PERMISSION_MISSING"),
         Denied::StepUp => (StatusCode::FORBIDDEN, "STEP_UP_REQUIRED"),
         Denied::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
+        Denied::Crowded => (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_AT_ONCE"),
     }
 }
 
@@ -443,8 +460,10 @@ impl IntoResponse for ApiError {
             message,
             details,
         } = self.answer();
+            retry_after,
         let error = json!({"code": code, "message": message, "details": details});
-        (status, Json(json!({"error": error}))).into_response()
+        let headers = retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
+        (status, headers, Json(json!({"error": error}))).into_response()
     }
 }
 

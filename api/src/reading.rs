@@ -10,12 +10,13 @@ use axum::body::{Bytes, HttpBody as _};
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts as _, Request};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderName, StatusCode, Uri};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
-use crate::serving::Stalled;
+use crate::serving::{Stalled, has_cause};
 use crate::{ApiError, JSON_BYTES_MAX};
 
 /// Makes `Body`, `Query` and `Path` for an edge whose errors are made from [`ApiError`].
@@ -32,6 +33,7 @@ macro_rules! extractors {
                 request: axum::extract::Request,
                 _: &crate::App,
             ) -> Result<Self, $error> {
+                crate::reading::says_json(&request)?;
                 let bytes = crate::reading::bytes(request).await?;
                 Ok(Self(crate::reading::document(&bytes)?))
             }
@@ -69,9 +71,44 @@ macro_rules! extractors {
 
 pub(crate) use extractors;
 
+/// What a body that is JSON may be called, besides `…+json`.
+const JSON_KINDS: &[&str] = &["application/json", "application/x-www-form-urlencoded"];
+
 /// The most bytes that a body of its route may have; [`JSON_BYTES_MAX`] where a route says nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BytesMax(pub(crate) usize);
+
+/// Whether a body may be a document of ours by what its head says of it. Who says nothing means JSON,
+/// and so does `curl -d`, which says that it sends a form unless it is told otherwise.
+pub(crate) fn says_json(request: &Request) -> Result<(), ApiError> {
+    let said = |name| {
+        let value = request.headers().get(name);
+        value.map(|value| String::from_utf8_lossy(value.as_bytes()).to_lowercase())
+    };
+    let has_body = request.body().size_hint().exact() != Some(0);
+    let is_json = said(CONTENT_TYPE).is_none_or(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.is_empty() || JSON_KINDS.contains(&kind) || kind.ends_with("+json")
+    });
+    if has_body && !is_json {
+        let message = "the body is JSON: send it with `Content-Type: application/json`";
+        return Err(unsupported(&CONTENT_TYPE, message));
+    }
+    if has_body && said(CONTENT_ENCODING).is_some_and(|coding| coding.trim() != "identity") {
+        let message = "the body is taken as it is, neither packed nor encoded: send it without `Content-Encoding`";
+        return Err(unsupported(&CONTENT_ENCODING, message));
+    }
+    Ok(())
+}
+
+fn unsupported(header: &HeaderName, message: &str) -> ApiError {
+    ApiError::Invalid {
+        status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        code: "BODY_TYPE_UNSUPPORTED",
+        field: header.to_string(),
+        message: message.to_owned(),
+    }
+}
 
 /// A whole body, as long as its route lets one be. One that announces more is refused unread.
 pub(crate) async fn bytes(request: Request) -> Result<Bytes, ApiError> {
@@ -98,8 +135,16 @@ pub(crate) fn too_large(bytes_max: u64) -> ApiError {
     }
 }
 
+/// A body that is only read once the head has been looked at.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the body is withheld")]
+pub(crate) struct Withheld;
+
 /// A body that could not be read to its end, for this reason.
 pub(crate) fn unread(cause: &(dyn Error + 'static)) -> ApiError {
+    if has_cause::<Withheld>(cause) {
+        return ApiError::Repeated;
+    }
     if Stalled::is_behind(cause) {
         return ApiError::Invalid {
             status: StatusCode::REQUEST_TIMEOUT,
@@ -195,6 +240,40 @@ mod tests {
     struct Inner {
         #[serde(rename = "count", default)]
         _count: u8,
+    }
+
+    #[test]
+    fn a_body_that_says_it_is_something_else_is_refused_by_its_head() {
+        let says = |headers: &[(HeaderName, &str)], body: &'static str| {
+            let mut request = Request::builder();
+            for (name, value) in headers {
+                request = request.header(name, *value);
+            }
+            let request = request.body(axum::body::Body::from(body)).unwrap();
+            says_json(&request).map_err(|error| error.answer().status)
+        };
+        let json = "{}";
+        for kind in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.api+json",
+            "application/x-www-form-urlencoded",
+            "",
+        ] {
+            assert_eq!(says(&[(CONTENT_TYPE, kind)], json), Ok(()), "{kind}");
+        }
+        assert_eq!(says(&[], json), Ok(()));
+        let refused = Err(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        for kind in [
+            "text/plain",
+            "application/gzip",
+            "multipart/form-data; boundary=x",
+        ] {
+            assert_eq!(says(&[(CONTENT_TYPE, kind)], json), refused, "{kind}");
+            assert_eq!(says(&[(CONTENT_TYPE, kind)], ""), Ok(()), "no body is none");
+        }
+        assert_eq!(says(&[(CONTENT_ENCODING, "gzip")], json), refused);
+        assert_eq!(says(&[(CONTENT_ENCODING, "identity")], json), Ok(()));
     }
 
     fn refused(json: &str) -> (String, String) {

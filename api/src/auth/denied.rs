@@ -5,6 +5,7 @@ use stackship_domain::Permission;
 use stackship_store::StoreError;
 
 use crate::ApiError;
+use crate::serving::Crowded;
 
 /// Why a caller does not get through. Every edge says it in its own words; `/v1` says it through
 /// [`ApiError`].
@@ -33,6 +34,11 @@ pub enum Denied {
         "this needs your password again: `POST /v1/user/step-up`, then send the request once more"
     )]
     StepUp,
+    /// The caller, or the organization, has as many requests at hand as one may have.
+    #[error(
+        "too many of your requests are at hand at once; wait for some of them to end, then send this one again"
+    )]
+    Crowded,
     /// A failure of ours.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -45,6 +51,12 @@ impl Denied {
     /// There is no such thing, or the caller may not know of it.
     pub const fn not_found(kind: &'static str) -> Self {
         Self::NotFound { kind }
+    }
+}
+
+impl From<Crowded> for Denied {
+    fn from(Crowded: Crowded) -> Self {
+        Self::Crowded
     }
 }
 

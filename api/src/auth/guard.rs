@@ -60,9 +60,12 @@ where
             Err(Denied::NotFound { .. } | Denied::Forbidden { .. } | Denied::RunToken) => {
                 Err(Denied::ARTIFACT)
             }
-            Err(other @ (Denied::Unauthenticated | Denied::StepUp | Denied::Store(_))) => {
-                Err(other)
-            }
+            Err(
+                other @ (Denied::Unauthenticated
+                | Denied::StepUp
+                | Denied::Crowded
+                | Denied::Store(_)),
+            ) => Err(other),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Who calls, and what they may do. A handler that needs a permission takes it as an argument, so it
 //! cannot be reached without the check.
 
+mod anywhere;
 mod denied;
 mod guard;
 mod permissions;
 mod scopes;
 mod viewer;
 
+pub use anywhere::Anywhere;
 pub use denied::Denied;
 pub use guard::{NoQuery, Person, Proven, Quietly};
 pub use permissions::{
@@ -32,6 +34,7 @@ use stackship_store::log::Context;
 use stackship_store::records::tokens;
 
 use crate::request_id::RequestId;
+use crate::serving::{Account, AtHand};
 use crate::{ApiError, App};
 
 /// The longest credential that is looked at, in bytes.
@@ -73,6 +76,15 @@ impl Caller {
         match &self.principal {
             Principal::User(user) => Some(user),
             Principal::Run(_) => None,
+        }
+    }
+
+    /// On whose account the request is: a user's, whichever token it comes with, as a user makes as many
+    /// tokens as they like.
+    pub const fn account(&self) -> Account {
+        match &self.principal {
+            Principal::User(user) => Account::User(user.organization, user.user),
+            Principal::Run(run) => Account::Run(run.organization, run.run),
         }
     }
 
@@ -141,6 +153,9 @@ impl FromRequestParts<App> for Caller {
             command_id: clock::fresh_text(),
             is_repeated: false,
         };
+        if let Some(at_hand) = parts.extensions.get::<AtHand>() {
+            at_hand.is_of(caller.account())?;
+        }
         parts.extensions.insert(caller.clone());
         Ok(caller)
     }

@@ -31,7 +31,8 @@ pub(super) async fn attend(stream: TcpStream, place: Place, router: Router, limi
     let paces = Arc::clone(&limits);
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, busy) = (router.clone(), place.busy());
-        let request = request.map(|body| Paced::new(body, &paces));
+        let mut request = request.map(|body| Paced::new(body, &paces));
+        request.extensions_mut().insert(place.at_hand());
         Box::pin(async move { Ok::<_, Infallible>(answer(router, request, busy).await) })
     });
     let mut connection = http1::Builder::new()
@@ -76,7 +77,7 @@ async fn answer(router: Router, request: Request<Paced<Incoming>>, busy: Busy) -
 
 /// Takes in what still comes after the last answer, which is out. To close the line on a peer that is
 /// sending would reset it, and the answer would be lost with it.
-async fn linger(mut stream: TcpStream) {
+pub(super) async fn linger(mut stream: TcpStream) {
     let mut rest = vec![0; LINGER_BUFFER_BYTES];
     while matches!(stream.read(&mut rest).await, Ok(1..)) {}
 }

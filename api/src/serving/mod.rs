@@ -9,9 +9,14 @@ mod draining;
 mod pace;
 mod patient;
 mod places;
+mod shares;
+mod turning_away;
 
 pub use draining::Draining;
+pub(crate) use pace::has_cause;
 pub use pace::{Paced, Stalled};
+pub use places::AtHand;
+pub use shares::{Account, Crowded};
 
 use std::io;
 use std::sync::Arc;
@@ -23,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use places::Places;
+use turning_away::TurningAway;
 
 /// Open connections, unless the installation says otherwise.
 pub const CONNECTIONS_MAX: usize = 512;
@@ -44,7 +50,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Open connections. When all are taken, a newcomer gets the place of the one that has waited
-    /// longest for a request; where none waits, it waits itself.
+    /// longest for a request; where none waits, it waits itself. No address and no credential gets all
+    /// of them: their shares are parts of this number.
     pub connections_max: usize,
     /// See [`HEAD_TIME_MAX`].
     pub head_time_max: Duration,
@@ -77,11 +84,12 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
     let router = router.layer(Extension(Draining(stop.clone())));
     let places = Places::new(limits.connections_max, stop.clone());
     let (limits, tasks) = (Arc::new(limits), TaskTracker::new());
+    let turning_away = TurningAway::default();
     loop {
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     pause_after(&error).await;
                     continue;
@@ -90,7 +98,11 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, stop: 
         };
         let place = tokio::select! {
             () = stop.cancelled() => break,
-            place = places.take() => place,
+            place = places.take(peer.ip()) => place,
+        };
+        let Some(place) = place else {
+            turning_away.turn_away(stream, &tasks, &stop);
+            continue;
         };
         send_at_once(&stream);
         tasks.spawn(connection::attend(

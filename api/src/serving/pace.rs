@@ -21,19 +21,24 @@ pub struct Stalled;
 impl Stalled {
     /// Whether this is what is behind an error.
     pub fn is_behind(error: &(dyn Error + 'static)) -> bool {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if error.is::<Self>() {
-                return true;
-            }
-            // An I/O error passes over what it was made of when it is asked for its source.
-            next = match error.downcast_ref::<io::Error>() {
-                Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
-                None => error.source(),
-            };
-        }
-        false
+        has_cause::<Self>(error)
     }
+}
+
+/// Whether an error is a `C`, or comes from one.
+pub(crate) fn has_cause<C: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<C>() {
+            return true;
+        }
+        // An I/O error passes over what it was made of when it is asked for its source.
+        next = match error.downcast_ref::<io::Error>() {
+            Some(error) => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+            None => error.source(),
+        };
+    }
+    false
 }
 
 /// A body that ends in [`Stalled`] when its sender does not go on. Only the time that is spent waiting

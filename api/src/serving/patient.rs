@@ -89,7 +89,10 @@ impl AsyncWrite for Patient {
 
     // A socket has nothing to flush, and says so at once: it must not end the wait of a write.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let this = self.get_mut();
+        // Asked for after everything was written.
+        this.seat.wrote_all();
+        Pin::new(&mut this.stream).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

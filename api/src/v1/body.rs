@@ -1,15 +1,11 @@
 //! What a request carries: JSON bodies, query and path parameters, read strictly.
 
-use axum::body::BodyDataStream;
-use futures::StreamExt as _;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use stackship_domain::Timestamp;
 use stackship_store::records::{PAGE_MAX, Page};
 use utoipa::IntoParams;
 
 use crate::{ApiError, reading};
-
-/// How much of a refused upload is still taken in, in bytes.
-const DRAINED_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 reading::extractors!(pub(super), ApiError);
 
@@ -73,14 +69,11 @@ pub(super) fn plain_text(
     Err(ApiError::refused(code, field, message))
 }
 
-/// Takes in what is left of a refused upload: a sender that is cut off sees a broken connection and
-/// never reads the refusal.
-pub(super) async fn drain(mut chunks: BodyDataStream) {
-    let mut left = DRAINED_BYTES_MAX;
-    while let Some(Ok(chunk)) = chunks.next().await {
-        left = left.saturating_sub(chunk.len() as u64);
-        if left == 0 {
-            return;
-        }
-    }
+/// A time that need not be said; how one is written is said where it cannot be read.
+pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else {
+        return Ok(None);
+    };
+    let read = text.parse().map(Some);
+    read.map_err(|_| serde::de::Error::custom("write a time as in `2026-01-02T03:04:05Z`"))
 }

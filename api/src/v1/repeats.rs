@@ -7,7 +7,12 @@
 //! tried again under the same name. Whoever may no longer send the request is refused like anybody
 //! else, whatever is kept.
 
-use axum::body::{Body, Bytes};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequestParts as _, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -15,6 +20,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
 use stackship_domain::Sha256Digest;
 use stackship_store::records::answers::{self, Claim, KeptAnswer, NamedRequest};
 use stackship_store::records::tokens;
@@ -22,7 +28,8 @@ use tracing::Instrument as _;
 
 use crate::auth::Caller;
 use crate::error::WouldBeCarriedOut;
-use crate::{ApiError, App, error, reading};
+use crate::reading::{self, Withheld};
+use crate::{ApiError, App, error};
 
 pub use answers::ANSWER_KEPT_SECONDS;
 
@@ -64,6 +71,11 @@ async fn named(app: App, request: Request, next: Next) -> Result<Response, ApiEr
     if claim != Claim::Fresh {
         return repeated(claim, running.await);
     }
+    if let Some(refused) =
+        refused_from_the_head(&parts, &caller, body.size_hint(), next.clone()).await
+    {
+        return Ok(refused);
+    }
     // On a task of its own: a caller who goes away does not take the answer along.
     let task = async move { settle(&app, &request, running.await).await };
     let finished = tokio::spawn(task.in_current_span()).await;
@@ -80,6 +92,56 @@ fn repeated(claim: Claim, response: Response) -> Result<Response, ApiError> {
         Claim::Answered(answer) => replay(answer),
         Claim::CarriedOut(done) => Err(ApiError::CarriedOut { done }),
         Claim::OtherBody => Err(reused()),
+/// What the handler says without having asked for the body. A body is waited for only when the head
+/// does not decide: whoever may not send the request would otherwise keep a connection by naming it.
+async fn refused_from_the_head(
+    parts: &Parts,
+    caller: &Caller,
+    length: SizeHint,
+    next: Next,
+) -> Option<Response> {
+    let stand_in = StandIn {
+        length,
+        was_asked_for: Arc::default(),
+    };
+    let was_asked_for = Arc::clone(&stand_in.was_asked_for);
+    let mut parts = parts.clone();
+    // Nothing is carried out here, whatever the handler does without a body.
+    parts.extensions.insert(Caller {
+        is_repeated: true,
+        ..caller.clone()
+    });
+    let response = next
+        .run(Request::from_parts(parts, Body::new(stand_in)))
+        .await;
+    let would_go_on = was_asked_for.load(Ordering::Acquire)
+        || response.extensions().get::<WouldBeCarriedOut>().is_some();
+    (!would_go_on).then_some(response)
+}
+
+/// Stands in for a body that is not read yet: as long, and not there.
+struct StandIn {
+    length: SizeHint,
+    was_asked_for: Arc<AtomicBool>,
+}
+
+impl HttpBody for StandIn {
+    type Data = Bytes;
+    type Error = Withheld;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Withheld>>> {
+        self.was_asked_for.store(true, Ordering::Release);
+        Poll::Ready(Some(Err(Withheld)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.length
+    }
+}
+
         Claim::Fresh | Claim::Busy => Err(busy()),
     }
 }

@@ -24,6 +24,7 @@ use super::wire::{
     ConfigurationStatus, Document, Kind, respond,
 };
 use crate::auth::{Caller, Denied, InConfiguration, InWorkspace, RunCreate, RunRead};
+use crate::serving::AtHand;
 use crate::signed_path::SignedPath;
 use crate::{App, reading};
 
@@ -65,6 +66,7 @@ pub async fn read(State(app): State<App>, May(may): May<InConfiguration<RunRead>
 pub async fn upload(
     State(app): State<App>,
     Signature(token): Signature,
+    at_hand: AtHand,
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
     let hidden = || V2Error::not_found("upload");
@@ -81,6 +83,7 @@ pub async fn upload(
         failure @ Denied::Store(_) => failure.into(),
         _ => hidden(),
     })?;
+    at_hand.is_of(may.caller.account()).map_err(Denied::from)?;
     if body.size_hint().lower() > CONFIGURATION_BYTES_MAX {
         return Err(reading::too_large(CONFIGURATION_BYTES_MAX).into());
     }

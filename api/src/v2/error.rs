@@ -5,7 +5,7 @@
 //! lock are never shown, and anything from 500 on is tried again for minutes.
 
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -24,6 +24,8 @@ pub struct V2Error {
     pub title: String,
     /// What to do.
     pub detail: String,
+    /// After how many seconds to try again; the client does so by itself.
+    pub retry_after: Option<u64>,
 }
 
 impl V2Error {
@@ -34,6 +36,7 @@ impl V2Error {
             code: title.replace(' ', "_"),
             title: title.to_owned(),
             detail: detail.into(),
+            retry_after: None,
         }
     }
 
@@ -72,6 +75,7 @@ impl From<ApiError> for V2Error {
             title: code.replace('_', " "),
             code,
             detail: sentence(&answer.message),
+            retry_after: answer.retry_after,
         }
     }
 }
@@ -128,7 +132,10 @@ impl IntoResponse for V2Error {
             "detail": self.detail,
         });
         let body = json!({"errors": [error]}).to_string();
-        (self.status, [(CONTENT_TYPE, MEDIA_TYPE)], body).into_response()
+        let retry_after = self.retry_after;
+        let retry_after = retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
+        let content_type = [(CONTENT_TYPE, MEDIA_TYPE)];
+        (self.status, content_type, retry_after, body).into_response()
     }
 }
 

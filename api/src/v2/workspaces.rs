@@ -1,7 +1,8 @@
 //! Workspaces: read by almost every command, created by the first one.
 
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::Value;
 use stackship_domain::Name;
@@ -23,7 +24,9 @@ use super::wire::{
     Body, Document, Kind, Named, ToOne, WorkspaceChangeRequest, WorkspaceRequest,
     WorkspaceRequestAttributes, WorkspaceResource, respond,
 };
-use crate::auth::{Caller, Denied, InProject, InWorkspace, OrRun, WorkspaceRead, WorkspaceWrite};
+use crate::auth::{
+    Anywhere, Caller, Denied, InProject, InWorkspace, OrRun, WorkspaceRead, WorkspaceWrite,
+};
 use crate::{APPROVAL_SECONDS_DEFAULT, App};
 
 /// `GET organizations/{organization}/workspaces/{name}`
@@ -64,6 +67,7 @@ pub async fn resource(
 pub async fn create(
     State(app): State<App>,
     own: Own,
+    _may: MayCreate,
     Body(request): Body<WorkspaceRequest>,
 ) -> Result<Response, V2Error> {
     let Own {
@@ -122,6 +126,18 @@ async fn project(app: &App, caller: &Caller, named: Option<&Named>) -> Result<Pr
             "Name a project in the cloud block (workspaces { project = \"…\" }), or create the workspace through the \
              API first: the organization does not have exactly one project.",
         )),
+    }
+}
+
+/// May create a workspace in one project or another.
+pub struct MayCreate;
+
+impl FromRequestParts<App> for MayCreate {
+    type Rejection = V2Error;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, V2Error> {
+        let may = Anywhere::<WorkspaceWrite>::from_request_parts(parts, app).await;
+        may.map(|_| Self).map_err(not_created)
     }
 }
 

@@ -6,6 +6,7 @@ mod approvals;
 mod audit;
 mod broken;
 mod documents;
+mod crowds;
 mod guarded;
 mod guarded_order;
 mod framing;

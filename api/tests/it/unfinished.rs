@@ -33,6 +33,13 @@ async fn targets(world: &World) -> Vec<(&'static str, String)> {
     let with_token = |path: &str| format!("{path} HTTP/1.1\r\nAuthorization: Bearer {owner}");
     vec![
         ("POST", with_token(&world.acme.path("projects"))),
+        (
+            "POST",
+            format!(
+                "{}\r\nIdempotency-Key: once",
+                with_token(&world.acme.path("users"))
+            ),
+        ),
         ("POST", with_token("/api/v2/runs")),
         ("PUT", with_token(content)),
         ("PUT", format!("{upload} HTTP/1.1")),

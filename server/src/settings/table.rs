@@ -23,7 +23,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "connections_max",
-        "Most open connections of the HTTP server. Over it, those that wait for no request are closed, longest first. Leave the process some 200 file descriptors more.",
+        "Most open connections of the HTTP server. Over it, those that wait for no request are closed, longest first. No address and no credential gets all of them. Leave the process some 200 file descriptors more.",
     ),
     (
         "database_url",

@@ -182,9 +182,29 @@ pub async fn role_for(
     .bind(workspace.map(|workspace| workspace.to_string()))
     .fetch_all(pool)
     .await?;
-    let role = |row: &PgRow| Columns::new(row, "record.role_grants", "key")?.parsed::<Role>("role");
     let roles: Vec<Role> = rows.iter().map(role).collect::<Result<_, _>>()?;
     Ok(roles.into_iter().max())
+}
+
+/// The user's roles in the organization, wherever they hold.
+pub async fn roles_of(
+    pool: &PgPool,
+    organization: OrganizationId,
+    user: UserId,
+) -> Result<Vec<Role>, StoreError> {
+    let rows = sqlx::query(
+        "select distinct on (role) role, grant_id::text as key from record.role_grants \
+         where organization_id = $1 and user_id = $2",
+    )
+    .bind(organization.to_string())
+    .bind(user.to_string())
+    .fetch_all(pool)
+    .await?;
+    rows.iter().map(role).collect()
+}
+
+fn role(row: &PgRow) -> Result<Role, StoreError> {
+    Columns::new(row, "record.role_grants", "key")?.parsed("role")
 }
 
 fn parse(row: &PgRow) -> Result<GrantRow, StoreError> {

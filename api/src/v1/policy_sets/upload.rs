@@ -7,8 +7,7 @@ use futures::StreamExt as _;
 use stackship_policy::bundle::ARCHIVE_BYTES_MAX;
 use stackship_policy::{Bundle, BundleError, Evaluator};
 
-use crate::v1::body::drain;
-use crate::{ApiError, JSON_BYTES_MAX};
+use crate::{ApiError, JSON_BYTES_MAX, reading};
 
 // A named request is taken in whole before it gets here.
 const _: () = assert!(ARCHIVE_BYTES_MAX <= JSON_BYTES_MAX);
@@ -23,28 +22,23 @@ pub(super) async fn bundle(evaluator: &Evaluator, body: Body) -> Result<Bundle, 
 }
 
 async fn receive(body: Body) -> Result<Vec<u8>, ApiError> {
-    let announced = body.size_hint().lower();
+    let fits = |bytes: usize| {
+        let too_large = || BundleError::TooLarge {
+            what: "the upload".to_owned(),
+            limit: ARCHIVE_BYTES_MAX,
+        };
+        let fits = bytes <= ARCHIVE_BYTES_MAX;
+        fits.then_some(()).ok_or_else(|| refusal(too_large()))
+    };
+    fits(usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX))?;
     let mut chunks = body.into_data_stream();
     let mut archive = Vec::new();
-    let mut fits = usize::try_from(announced).is_ok_and(|bytes| bytes <= ARCHIVE_BYTES_MAX);
-    while fits {
-        let Some(chunk) = chunks.next().await else {
-            return Ok(archive);
-        };
-        let chunk = chunk.map_err(|_| incomplete())?;
-        fits = archive.len() + chunk.len() <= ARCHIVE_BYTES_MAX;
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| reading::unread(&error))?;
+        fits(archive.len() + chunk.len())?;
         archive.extend_from_slice(&chunk);
     }
-    drain(chunks).await;
-    Err(refusal(BundleError::TooLarge {
-        what: "the upload".to_owned(),
-        limit: ARCHIVE_BYTES_MAX,
-    }))
-}
-
-fn incomplete() -> ApiError {
-    let message = "the body ended before it was complete; send it again";
-    ApiError::unreadable("BODY_INCOMPLETE", "", message)
+    Ok(archive)
 }
 
 /// Says why a bundle is refused. The message names the file or field and the remedy; `details.field`

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use super::answer::{Data, List, created};
 use super::body::{Body, PageQuery, Query, plain_text};
 use crate::auth::{
-    Denied, InOrganization, InProject, InWorkspace, Tenant, WorkspaceRead, WorkspaceWrite,
+    Anywhere, Denied, InOrganization, InProject, InWorkspace, Tenant, WorkspaceRead, WorkspaceWrite,
 };
 use crate::{APPROVAL_SECONDS_DEFAULT, ApiError, App, Platform};
 pub(super) use states::guarded_router;
@@ -100,6 +100,7 @@ async fn workspace_list(
 async fn workspace_create(
     State(app): State<App>,
     tenant: Tenant,
+    _may: Anywhere<WorkspaceWrite>,
     Body(body): Body<NewWorkspaceBody>,
 ) -> Result<(StatusCode, Data<WorkspaceDetail>), ApiError> {
     let may = project_named(&app, tenant, &body.project).await?;

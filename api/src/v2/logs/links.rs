@@ -8,6 +8,7 @@ use stackship_store::records::tokens;
 
 use crate::App;
 use crate::auth::{Caller, Denied, InRun, RunRead};
+use crate::serving::AtHand;
 use crate::signed_path::SignedPath;
 use crate::v2::urls::{self, Base};
 
@@ -57,11 +58,12 @@ impl LogLink {
         })
     }
 
-    /// Whether the token it was given to is live and may still read the run.
-    pub async fn is_open(&self, app: &App) -> Result<bool, Denied> {
+    /// Whether the token it was given to is live and may still read the run. The request is its user's.
+    pub async fn is_open(&self, app: &App, at_hand: &AtHand) -> Result<bool, Denied> {
         let Some(caller) = Caller::behind(app, self.organization, self.token).await? else {
             return Ok(false);
         };
+        at_hand.is_of(caller.account())?;
         match InRun::<RunRead>::find(app, caller, &self.run.to_string()).await {
             Ok(_) => Ok(true),
             Err(failure @ Denied::Store(_)) => Err(failure),

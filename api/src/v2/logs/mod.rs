@@ -30,7 +30,8 @@ use super::error::V2Error;
 use super::mapping::is_over;
 use super::wire::Query;
 use crate::App;
-use crate::serving::Draining;
+use crate::auth::Denied;
+use crate::serving::{AtHand, Draining};
 
 /// How long a read without anything to say is held. The client sleeps half a second and more after an
 /// empty answer, so every held read saves one.
@@ -61,12 +62,15 @@ pub async fn read(
     State(app): State<App>,
     Signature(token): Signature,
     query: Result<Query<LogQuery>, V2Error>,
+    at_hand: AtHand,
     Draining(draining): Draining,
 ) -> Result<Response, V2Error> {
     let link = LogLink::open(&app, &token).ok_or_else(|| V2Error::not_found("log"))?;
-    match link.is_open(&app).await {
+    match link.is_open(&app, &at_hand).await {
         Ok(true) => {}
         Ok(false) => return Err(V2Error::not_found("log")),
+        // It asks again after a pause, which is what a crowd needs.
+        Err(Denied::Crowded) => return Ok(answer(Vec::new())),
         Err(error) => {
             tracing::warn!(error = %error, run.id = %link.run, "Who reads a log could not be told; the client will ask again");
             return Ok(answer(Vec::new()));

@@ -12,7 +12,7 @@ use stackship_workflow::create::{CreateError, RunRequest, create_run};
 
 use super::review_after;
 use crate::App;
-use crate::auth::{Caller, InWorkspace, RunCreate};
+use crate::auth::{Anywhere, Caller, InWorkspace, RunCreate};
 use crate::v2::access::{self, May};
 use crate::v2::error::V2Error;
 use crate::v2::mapping::{RunView, run_resource};
@@ -32,7 +32,7 @@ const REFUSED: &str = "invalid document";
 /// `POST runs`
 pub async fn create(
     State(app): State<App>,
-    May(caller): May<Caller>,
+    May(Anywhere { caller, .. }): May<Anywhere<RunCreate>>,
     headers: HeaderMap,
     Body(request): Body<wire::RunRequest>,
 ) -> Result<Response, V2Error> {

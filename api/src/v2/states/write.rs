@@ -25,6 +25,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
 use super::writer::Writer;
 use super::{resource, with_snapshots};
+use crate::auth::Denied;
+use crate::serving::{Account, AtHand};
 use crate::signed_path::SignedPath;
 use crate::v2::access::Signature;
 use crate::v2::error::V2Error;
@@ -143,9 +145,10 @@ fn upload_url(
 pub async fn put_raw(
     State(app): State<App>,
     Signature(token): Signature,
+    at_hand: AtHand,
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
-    let (run, row) = announced(&app, RAW, &token).await?;
+    let (run, row) = announced(&app, RAW, &token, &at_hand).await?;
     if body.size_hint().lower() > STATE_BYTES_MAX {
         return Err(reading::too_large(STATE_BYTES_MAX).into());
     }
@@ -174,9 +177,10 @@ pub async fn put_raw(
 pub async fn put_json(
     State(app): State<App>,
     Signature(token): Signature,
+    at_hand: AtHand,
     body: RawBody,
 ) -> Result<StatusCode, V2Error> {
-    let (run, row) = announced(&app, JSON, &token).await?;
+    let (run, row) = announced(&app, JSON, &token, &at_hand).await?;
     let mut body = reader(body);
     if let Err(error) = states::keep_json(&app.store, run, row.id, &mut body).await {
         tracing::warn!(error = %error, run.id = %run.run, "The JSON form of a state was not kept");
@@ -192,6 +196,7 @@ async fn announced(
     app: &App,
     purpose: &'static str,
     token: &str,
+    at_hand: &AtHand,
 ) -> Result<(RunPrincipal, StateVersionRow), V2Error> {
     let hidden = || V2Error::not_found("upload");
     let path = app
@@ -212,6 +217,8 @@ async fn announced(
         attempt,
         fence: Some(row.fence),
     };
+    let account = Account::Run(run.organization, run.run);
+    at_hand.is_of(account).map_err(Denied::from)?;
     Ok((run, row))
 }
 

@@ -5,10 +5,19 @@ mod fill;
 pub mod routes;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{Request, StatusCode};
+use hyper::body::{Frame, SizeHint};
 use serde_json::Value;
 use sqlx::PgPool;
 use stackship_domain::Role;
+use tower::ServiceExt as _;
 
 pub use fill::Fill;
 use routes::{TABLE, Who};
@@ -79,7 +88,11 @@ use Outcome::{Forbidden, NotThere, Reached, Unknown};
 
 impl Outcome {
     fn of(answer: &Answer) -> Self {
-        match answer.status.as_u16() {
+        Self::of_status(answer.status)
+    }
+
+    fn of_status(status: StatusCode) -> Self {
+        match status.as_u16() {
             401 => Unknown,
             403 => Forbidden,
             404 => NotThere,
@@ -155,6 +168,79 @@ async fn every_route_lets_in_whom_the_table_says_and_nobody_else(pool: PgPool) {
             }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether a request may be named; elsewhere a name is refused before anything else is looked at.
+fn takes_name(template: &str) -> bool {
+    let never_kept = [
+        "/user/step-up",
+        "/raw-plan",
+        "/emergency-state",
+        "/download",
+    ];
+    !never_kept.iter().any(|end| template.ends_with(end))
+}
+
+/// A body that never comes, and tells whether anybody asked for it.
+struct Unread(Arc<AtomicBool>);
+
+impl HttpBody for Unread {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.store(true, Ordering::Release);
+        Poll::Ready(None)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // Of unknown length: one that announces too much is refused for that.
+        SizeHint::default()
+    }
+}
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn whom_the_head_refuses_is_refused_without_a_look_at_the_body(pool: PgPool) {
+    let world = World::new(pool).await;
+    let fill = Fill::new(&world).await;
+    let mut wrong = Vec::new();
+    let mut tried = 0;
+    for (method, template, who) in TABLE.iter().filter(|(method, ..)| *method != "GET") {
+        for caller in CALLERS {
+            let expected = who.expected(caller);
+            if expected == Reached {
+                continue;
+            }
+            for name in [None, Some("a-name")] {
+                let was_asked_for = Arc::new(AtomicBool::new(false));
+                let mut request = Request::builder()
+                    .method(*method)
+                    .uri(fill.path(template).await)
+                    .header("host", "ship.test");
+                if let Some(token) = caller.credential(&world, &fill) {
+                    request = request.header("authorization", format!("Bearer {token}"));
+                }
+                if let Some(name) = name.filter(|_| takes_name(template)) {
+                    request = request.header("idempotency-key", name);
+                }
+                let body = Body::new(Unread(Arc::clone(&was_asked_for)));
+                let request = request.body(body).unwrap();
+                let response = world.router.clone().oneshot(request).await.unwrap();
+                let outcome = Outcome::of_status(response.status());
+                tried += 1;
+                if was_asked_for.load(Ordering::Acquire) || outcome != expected {
+                    wrong.push(format!(
+                        "{method} {template} as {caller:?}, named {name:?}: {outcome:?}, not {expected:?} from the head"
+                    ));
+                }
+            }
+        }
+    }
+    assert!(tried > 500, "{tried} refusals were tried");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
