@@ -38,7 +38,7 @@ pub const UNDESCRIBED_ROUTES: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
 pub(crate) fn router(app: App) -> Router<App> {
     Router::from(repeatable())
         .route_layer(middleware::from_fn_with_state(app, repeats::once))
-        .merge(Router::from(never_kept()))
+        .merge(Router::from(never_kept()).route_layer(middleware::from_fn(repeats::unnamed)))
         .route("/v1/openapi.json", get(openapi::serve))
 }
 
@@ -46,8 +46,8 @@ fn documented() -> OpenApiRouter<App> {
     repeatable().merge(never_kept())
 }
 
-/// What a request or an answer of these holds may not be kept anywhere, so naming a request has no
-/// effect here; each may be said again as it is.
+/// What a request or an answer of these holds may not be kept anywhere, so a request cannot be named
+/// here. Each may be said again as it is, and a download that is said again is in the history again.
 fn never_kept() -> OpenApiRouter<App> {
     step_up::router()
         .merge(runs::guarded_router())

@@ -49,8 +49,11 @@ fn document() -> OpenApi {
     ] {
         components.schemas.insert(name.into_owned(), schema);
     }
-    for path in document.paths.paths.values_mut() {
-        if let Some(post) = &mut path.post {
+    let never_kept = super::never_kept().into_openapi().paths.paths;
+    for (template, path) in &mut document.paths.paths {
+        if let Some(post) = &mut path.post
+            && !never_kept.contains_key(template)
+        {
             post.parameters
                 .get_or_insert_default()
                 .push(request_name().into());
@@ -70,7 +73,7 @@ fn document() -> OpenApi {
     document
 }
 
-/// The header that every `POST` honours.
+/// The header that every `POST` honours whose answer may be kept.
 fn request_name() -> Parameter {
     let text = ObjectBuilder::new()
         .schema_type(Type::String)

@@ -54,6 +54,16 @@ pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -
         .unwrap_or_else(IntoResponse::into_response)
 }
 
+/// Refuses a name where no answer is kept: a promise that is not held must not look like one.
+pub(super) async fn unnamed(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST || !request.headers().contains_key(IDEMPOTENCY_KEY) {
+        return next.run(request).await;
+    }
+    let message = "no answer of this route is kept, so it takes no `Idempotency-Key`; send the request without one, and \
+                   once more if its answer is lost";
+    ApiError::unreadable("IDEMPOTENCY_KEY_UNSUPPORTED", IDEMPOTENCY_KEY, message).into_response()
+}
+
 async fn named(app: App, request: Request, next: Next) -> Result<Response, ApiError> {
     let (mut parts, body) = request.into_parts();
     let mut caller = Caller::from_request_parts(&mut parts, &app).await?;
@@ -61,6 +71,11 @@ async fn named(app: App, request: Request, next: Next) -> Result<Response, ApiEr
         return Ok(next.run(Request::from_parts(parts, body)).await);
     };
     let name = name(&parts)?.to_owned();
+    if let Some(refused) =
+        refused_from_the_head(&parts, &caller, body.size_hint(), next.clone()).await
+    {
+        return Ok(refused);
+    }
     let body = reading::bytes(Request::from_parts(parts.clone(), body)).await?;
     let request = named_request(&parts, &user, &name, &body);
     let claim = answers::claim(&app.store.pool, &request).await?;
@@ -71,27 +86,12 @@ async fn named(app: App, request: Request, next: Next) -> Result<Response, ApiEr
     if claim != Claim::Fresh {
         return repeated(claim, running.await);
     }
-    if let Some(refused) =
-        refused_from_the_head(&parts, &caller, body.size_hint(), next.clone()).await
-    {
-        return Ok(refused);
-    }
     // On a task of its own: a caller who goes away does not take the answer along.
     let task = async move { settle(&app, &request, running.await).await };
     let finished = tokio::spawn(task.in_current_span()).await;
     Ok(finished.unwrap_or_else(|_| error::internal()))
 }
 
-/// What a request gets whose name is taken. Rights may have gone since the first time, so its handler
-/// is asked first: whatever it says before it would have carried the request out is the answer.
-fn repeated(claim: Claim, response: Response) -> Result<Response, ApiError> {
-    if response.extensions().get::<WouldBeCarriedOut>().is_none() {
-        return Ok(response);
-    }
-    match claim {
-        Claim::Answered(answer) => replay(answer),
-        Claim::CarriedOut(done) => Err(ApiError::CarriedOut { done }),
-        Claim::OtherBody => Err(reused()),
 /// What the handler says without having asked for the body. A body is waited for only when the head
 /// does not decide: whoever may not send the request would otherwise keep a connection by naming it.
 async fn refused_from_the_head(
@@ -142,6 +142,16 @@ impl HttpBody for StandIn {
     }
 }
 
+/// What a request gets whose name is taken. Rights may have gone since the first time, so its handler
+/// is asked first: whatever it says before it would have carried the request out is the answer.
+fn repeated(claim: Claim, response: Response) -> Result<Response, ApiError> {
+    if response.extensions().get::<WouldBeCarriedOut>().is_none() {
+        return Ok(response);
+    }
+    match claim {
+        Claim::Answered(answer) => replay(answer),
+        Claim::CarriedOut(done) => Err(ApiError::CarriedOut { done }),
+        Claim::OtherBody => Err(reused()),
         Claim::Fresh | Claim::Busy => Err(busy()),
     }
 }

@@ -134,22 +134,49 @@ async fn a_raw_plan_needs_a_proof_a_reason_and_no_query(pool: PgPool) {
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
-async fn a_named_request_keeps_neither_a_password_nor_a_plan(pool: PgPool) {
+async fn what_is_never_kept_takes_no_name(pool: PgPool) {
     let guarded = Guarded::new(pool).await;
     let owner = &guarded.served.acme.owner.token;
+    guarded.step_up(owner).await.data(200);
+    let raw_plan = format!("/v1/runs/{}/raw-plan", guarded.run);
     for (path, body) in [
         ("/v1/user/step-up".to_owned(), json!({"password": PASSWORD})),
-        (
-            format!("/v1/runs/{}/raw-plan", guarded.run),
-            json!({"reason": REASON}),
-        ),
+        (raw_plan.clone(), json!({"reason": REASON})),
+        (raw_plan, json!({"reason": "another reason altogether"})),
     ] {
         let answer = Call::new("POST", path, owner)
             .json(&body)
             .header("idempotency-key", "once")
             .send(&guarded.served.router)
             .await;
-        assert_eq!(answer.status, 200);
+        assert_eq!(
+            (answer.status.as_u16(), answer.code()),
+            (400, "IDEMPOTENCY_KEY_UNSUPPORTED")
+        );
+        assert_eq!(answer.json["error"]["details"]["field"], "idempotency-key");
     }
+    assert!(guarded.releases().await.is_empty());
     assert_eq!(guarded.served.count("record.answers").await, 0);
+}
+
+#[test]
+fn the_document_offers_a_name_where_one_is_taken_and_nowhere_else() {
+    let document: Value = serde_json::from_str(&stackship_api::openapi_json()).unwrap();
+    let takes_name = |path: &str| {
+        let parameters = document["paths"][path]["post"]["parameters"].as_array();
+        let parameters = parameters.map_or(&[][..], Vec::as_slice);
+        parameters
+            .iter()
+            .any(|parameter| parameter["name"] == "Idempotency-Key")
+    };
+    assert!(takes_name("/v1/runs/{run}/approve"));
+    for path in [
+        "/v1/user/step-up",
+        "/v1/runs/{run}/raw-plan",
+        "/v1/runs/{run}/emergency-state",
+        "/v1/workspaces/{workspace}/state-versions/{state}/download",
+    ] {
+        assert!(document["paths"][path]["post"].is_object(), "{path}");
+        assert!(!takes_name(path), "{path}");
+    }
 }
