@@ -62,12 +62,7 @@ fn outermost(constraint: &Value) -> String {
 }
 
 impl Output {
-    /// Whether its value is only for those who may read state.
-    pub const fn is_sensitive(&self) -> bool {
-        self.attributes.sensitive
-    }
-
-    /// The output without a value that is sensitive.
+    /// The output without a value that is marked sensitive: the client asks for each of those by its id.
     pub fn withheld(self, state: StateVersionId) -> OutputResource {
         let value = if self.attributes.sensitive {
             Value::Null

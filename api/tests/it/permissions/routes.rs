@@ -152,7 +152,7 @@ table! {
     GET "/api/v2/applies/{apply}" => Client(P::RunRead, P::RunRead),
     GET "/api/v2/logs/{signature}" => Signature,
     GET "/api/v2/workspaces/{workspace}/current-state-version" => ClientOrRun(P::StateRead, P::WorkspaceRead),
-    GET "/api/v2/workspaces/{workspace}/current-state-version-outputs" => ClientOrRun(P::WorkspaceRead, P::WorkspaceRead),
+    GET "/api/v2/workspaces/{workspace}/current-state-version-outputs" => ClientOrRun(P::StateRead, P::WorkspaceRead),
     POST "/api/v2/workspaces/{workspace}/state-versions" => Applying,
     GET "/api/v2/state-versions/{state}" => ClientOrRun(P::StateRead, P::WorkspaceRead),
     GET "/api/v2/state-versions/{state}/download" => ClientOrRun(P::StateRead, P::WorkspaceRead),

@@ -79,6 +79,20 @@ async fn an_errored_state_is_staged_and_adopted(pool: PgPool) {
         "{}",
         outputs.json
     );
+    // The output is not marked sensitive, which says nothing of the variables that it was made of.
+    let value = &outputs.json["data"][0]["attributes"]["value"];
+    let id = outputs.json["data"][0]["id"].as_str().unwrap();
+    for path in [path, format!("/api/v2/state-version-outputs/{id}")] {
+        let planner = Call::new("GET", &path, &world.acme.planner.token);
+        let planner = planner.send(&world.router).await;
+        assert_eq!(planner.status, 200, "{path}");
+        let reader = Call::new("GET", &path, &world.acme.reader.token);
+        let reader = reader.send(&world.router).await;
+        assert_eq!(reader.status, 403, "{path}");
+        let text = String::from_utf8(reader.bytes.to_vec()).unwrap();
+        assert!(text.contains("needs the permission state:read"), "{text}");
+        assert!(!text.contains(value.as_str().unwrap()), "{text}");
+    }
 }
 
 #[sqlx::test(migrator = "stackship_store::MIGRATOR")]
