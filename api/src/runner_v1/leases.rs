@@ -10,6 +10,7 @@ use stackship_domain::ids::{AttemptId, RunnerId};
 use stackship_runner_protocol::{LEASE_WAIT_MS_MAX, Lease, LeaseRequest};
 use stackship_store::attempts;
 use stackship_store::notify::{Nudges, Topic};
+use stackship_store::records::runners;
 use stackship_workflow::leasing;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -46,6 +47,7 @@ pub(super) async fn lease(
             "a text of the request is empty or longer than 64 bytes",
         ));
     }
+    runners::asked(&app.store, runner, &request.region, &request.platform).await?;
     let until = Instant::now() + Duration::from_millis(request.wait_ms.min(LEASE_WAIT_MS_MAX));
     // Before the first look, so that an offer between a look and the wait is not missed.
     let mut nudges = app.nudges.subscribe();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod absent_runners;
 mod approvals;
 mod audit;
 mod broken;

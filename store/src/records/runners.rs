@@ -1,5 +1,9 @@
 //! Runners: processes that may lease attempts of any organization. Operators register them.
 
+use std::time::Duration;
+
+use sqlx::PgPool;
+use stackship_domain::Timestamp;
 use stackship_domain::ids::RunnerId;
 
 use super::Secret;
@@ -8,6 +12,13 @@ use crate::columns::Columns;
 use crate::{Store, StoreError, clock};
 
 const PREFIX: &str = "ssr_";
+/// How often it is noted that a runner asks for work; it asks twice a minute at least.
+const ASKED_EVERY: Duration = Duration::from_secs(30);
+/// How long a runner that neither asks for work nor has any counts as there.
+pub const SILENCE_MAX: Duration = Duration::from_mins(2);
+/// The most regions and platforms that one runner is known for. It has one of each, unless a token is
+/// shared or a runner is moved.
+const PLACES_MAX: i64 = 100;
 
 /// Registers a runner. Its secret is shown this once.
 pub async fn create(store: &Store, name: &str) -> Result<(RunnerId, Secret), StoreError> {
@@ -52,6 +63,80 @@ pub async fn authenticate(store: &Store, presented: &str) -> Result<Option<Runne
         .await?;
     }
     Ok(Some(runner))
+}
+
+/// Whether anybody takes the runs of a region and platform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// A runner asks for work, or has some.
+    There,
+    /// The last one was heard at this time.
+    SilentSince(Timestamp),
+    /// None was ever seen.
+    NeverSeen,
+}
+
+impl Presence {
+    /// Why nobody takes a run of this region and platform; `None` while somebody does.
+    pub fn absence(self, region: &str, platform: &str) -> Option<String> {
+        match self {
+            Self::There => None,
+            Self::SilentSince(since) => Some(format!(
+                "no runner of the region `{region}` ({platform}) has been heard since {since}"
+            )),
+            Self::NeverSeen => Some(format!(
+                "no runner of the region `{region}` ({platform}) has ever been seen"
+            )),
+        }
+    }
+}
+
+/// A runner asks for work of a region and platform.
+pub async fn asked(
+    store: &Store,
+    runner: RunnerId,
+    region: &str,
+    platform: &str,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into record.runner_places (runner_id, region, platform) select $1, $2, $3 \
+         where (select count(*) filter (where (region, platform) <> ($2, $3)) \
+                from record.runner_places where runner_id = $1) < $5 \
+         on conflict (runner_id, region, platform) do update set asked_at = clock_timestamp() \
+             where runner_places.asked_at < clock_timestamp() - make_interval(secs => $4)",
+    )
+    .bind(runner.to_string())
+    .bind(region)
+    .bind(platform)
+    .bind(ASKED_EVERY.as_secs_f64())
+    .bind(PLACES_MAX)
+    .execute(&store.pool)
+    .await?;
+    Ok(())
+}
+
+/// Whether anybody takes the runs of a region and platform. A runner whose hands are full asks for
+/// nothing, and is there as long as its leases are.
+pub async fn presence(pool: &PgPool, region: &str, platform: &str) -> Result<Presence, StoreError> {
+    let row = sqlx::query(
+        "select max(asked_at) as heard_at, '' as key, \
+             coalesce(max(asked_at) > clock_timestamp() - make_interval(secs => $3), false) \
+             or exists (select from record.attempts where region = $1 and platform = $2 \
+                 and closed_at is null and lease_expires_at > clock_timestamp()) as is_there \
+         from record.runner_places join record.runners using (runner_id) \
+         where region = $1 and platform = $2 and revoked_at is null",
+    )
+    .bind(region)
+    .bind(platform)
+    .bind(SILENCE_MAX.as_secs_f64())
+    .fetch_one(pool)
+    .await?;
+    let columns = Columns::new(&row, "record.runner_places", "key")?;
+    if columns.plain("is_there")? {
+        return Ok(Presence::There);
+    }
+    let heard_at = columns.time_or_null("heard_at")?;
+    Ok(heard_at.map_or(Presence::NeverSeen, Presence::SilentSince))
 }
 
 /// Takes a runner's rights away. Returns whether it had any.

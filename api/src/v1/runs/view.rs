@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::evidence::{self, ApprovalView};
 use super::policy::{self, PolicyPinsView, PolicyView};
-use super::waiting::{WaitingFor, tell_status_ahead, waiting_for};
+use super::waiting::{WaitingFor, runners_for, tell_status_ahead, waiting_for};
 use super::warnings::WarningView;
 use crate::v1::schema;
 use crate::{ApiError, App};
@@ -220,7 +220,8 @@ pub(super) async fn read(
     let review = review.ok_or(ApiError::Behind { run })?;
     let workspace = review.facts.workspace;
     let workspace = app.views.workspace_status(organization, workspace).await?;
-    let mut waiting_for = waiting_for(&review, workspace.as_ref());
+    let runners = runners_for(app, &review).await?;
+    let mut waiting_for = waiting_for(&review, workspace.as_ref(), runners);
     tell_status_ahead(app, organization, waiting_for.as_mut()).await?;
     let warnings = review.to_be_known(workspace.as_ref());
     Ok(view(review, &warnings, waiting_for))

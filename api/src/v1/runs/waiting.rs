@@ -8,6 +8,8 @@ use stackship_domain::workspace::Holder;
 use stackship_projections::run_review::Decision;
 use stackship_projections::workspace_status::WorkspaceStatus;
 use stackship_projections::{QueuePlace, RunReview};
+use stackship_store::StoreError;
+use stackship_store::records::runners::{self, Presence};
 use utoipa::ToSchema;
 
 use crate::v1::schema;
@@ -23,7 +25,8 @@ pub(super) struct WaitingFor {
     /// Where the run in the way stands: what has to happen to it first.
     #[schema(value_type = Option<String>)]
     status: Option<Status>,
-    /// Why a person locked the workspace, in their words.
+    /// Why a person locked the workspace, in their words; or that no runner is there which could take
+    /// the run.
     reason: Option<String>,
     /// Where in the workspace's queue it stands, counted from 1.
     queue_position: Option<usize>,
@@ -33,6 +36,11 @@ pub(super) struct WaitingFor {
 }
 
 impl WaitingFor {
+    /// Whether it waits for a runner, and none is there.
+    pub(super) fn lacks_a_runner(&self) -> bool {
+        self.kind == WaitingKind::Runner && self.reason.is_some()
+    }
+
     /// The run in the way, if it is one.
     fn run_ahead(&self) -> Option<RunId> {
         let id = self.id.as_ref().filter(|_| self.kind == WaitingKind::Run)?;
@@ -77,11 +85,30 @@ pub(super) enum WaitingKind {
     Recovery,
 }
 
+/// Whether somebody is there who takes the run, if it may be a runner that it waits for.
+pub(super) async fn runners_for(app: &App, review: &RunReview) -> Result<Presence, StoreError> {
+    if !matches!(review.status, Status::Queued | Status::Approved) {
+        return Ok(Presence::There);
+    }
+    let pins = &review.facts.pins;
+    runners::presence(&app.store.pool, &pins.region, &pins.platform).await
+}
+
 /// What the run waits for; `None` while somebody works on it, and once it has ended.
 pub(super) fn waiting_for(
     review: &RunReview,
     workspace: Option<&WorkspaceStatus>,
+    runners: Presence,
 ) -> Option<WaitingFor> {
+    let mut waiting = stands_before(review, workspace)?;
+    if waiting.kind == WaitingKind::Runner {
+        let pins = &review.facts.pins;
+        waiting.reason = runners.absence(&pins.region, &pins.platform);
+    }
+    Some(waiting)
+}
+
+fn stands_before(review: &RunReview, workspace: Option<&WorkspaceStatus>) -> Option<WaitingFor> {
     let since = |time: Option<Timestamp>| time.unwrap_or(review.updated_at);
     let simple = |kind, time| {
         Some(WaitingFor {

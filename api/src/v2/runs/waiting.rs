@@ -8,7 +8,7 @@ use stackship_domain::ids::RunId;
 use stackship_domain::run::{RunKind, Status};
 use stackship_domain::workspace::Holder;
 use stackship_projections::{RunReview, WorkspaceStatus};
-use stackship_store::records::users;
+use stackship_store::records::{runners, users};
 
 use super::review;
 use crate::App;
@@ -39,6 +39,9 @@ pub async fn run_events(
     {
         notices.extend(waits_for(&app, &may, workspace).await?);
     }
+    if notices.is_empty() {
+        notices.extend(lacks_a_runner(&app, &review).await?);
+    }
     let warnings = review.to_be_known(workspace.as_ref());
     notices.extend(warnings.iter().map(|warning| Notice {
         text: warning.sentence(),
@@ -61,6 +64,22 @@ pub async fn run_events(
 struct Notice {
     text: String,
     since: Timestamp,
+}
+
+/// That nobody is there who could take the run: the log would stay empty without a word.
+async fn lacks_a_runner(app: &App, review: &RunReview) -> Result<Option<Notice>, V2Error> {
+    if review.status != Status::Queued {
+        return Ok(None);
+    }
+    let (region, platform) = (&review.facts.pins.region, &review.facts.pins.platform);
+    let presence = runners::presence(&app.store.pool, region, platform).await?;
+    Ok(presence.absence(region, platform).map(|absence| Notice {
+        text: format!(
+            "Waits for a runner, and {absence}. Whoever runs this installation starts one, or gives the workspace another \
+             region."
+        ),
+        since: review.facts.created_at,
+    }))
 }
 
 /// Who has to be done before this run begins.

@@ -34,6 +34,8 @@ codes! {
     WaitForUnlock = "Somebody locked this workspace by hand; the run goes on once it is unlocked.",
     /// A runner has to take it.
     WaitForRunner = "The run waits for a runner and goes on by itself.",
+    /// No runner is there that could take it.
+    StartRunner = "No runner of the run's region and platform is there: let whoever runs this installation start one, and the run goes on; or cancel it, give the workspace a region that has runners, and start a new run.",
     /// It is being planned.
     WaitForPlan = "The plan is being made; there is nothing to decide yet.",
     /// Policy is being evaluated.
@@ -105,7 +107,10 @@ impl Guidance {
     pub(super) fn of(review: &RunReview, waiting: Option<&WaitingFor>) -> Self {
         let code = match &review.ended {
             Some(end) => after(end.reason),
-            None => before_the_end(review.status, waiting.map(|waiting| waiting.kind)),
+            None => match waiting {
+                Some(waiting) if waiting.lacks_a_runner() => GuidanceCode::StartRunner,
+                _ => before_the_end(review.status, waiting.map(|waiting| waiting.kind)),
+            },
         };
         Self {
             code,

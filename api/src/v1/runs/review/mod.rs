@@ -125,7 +125,7 @@ fn document(review: &RunReview, run: &Run, workspace: &Workspace, found: Found) 
         stored,
         doubted,
     } = found;
-    let waiting_for = waiting_for(review, stored.workspace.as_ref());
+    let waiting_for = waiting_for(review, stored.workspace.as_ref(), stored.runners);
     let warnings = review.to_be_known(stored.workspace.as_ref());
     let asked = Asked {
         run,

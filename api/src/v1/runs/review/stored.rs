@@ -12,6 +12,7 @@ use stackship_store::StoreError;
 use stackship_store::attempts::{self, AttemptRow};
 use stackship_store::objects::{Descriptor, ObjectKind};
 use stackship_store::phase_logs::{self, TAIL_BYTES_MAX, TAIL_LINES_MAX};
+use stackship_store::records::runners::Presence;
 use stackship_store::records::runs_record::RunRecord;
 use stackship_store::records::users;
 use stackship_store::states::{self, StateStatus, StateVersionRow};
@@ -25,6 +26,7 @@ use crate::artifacts::Recorded;
 use crate::auth::{InRun, RunRead};
 use crate::v1::runs::guarded::emergency_state;
 use crate::v1::runs::recovery::evidence::choices;
+use crate::v1::runs::waiting::runners_for;
 use crate::{ApiError, App};
 
 /// How long a stored artifact is.
@@ -45,6 +47,7 @@ pub(super) struct Artifacts {
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) workspace: Option<WorkspaceStatus>,
+    pub(super) runners: Presence,
     pub(super) policy: Known<Evaluation>,
     pub(super) attempts: Vec<AttemptRow>,
     pub(super) log_tail: Known<LogTail>,
@@ -62,6 +65,7 @@ impl Stored {
         let (published, state) = successor(app, review).await?;
         Ok(Self {
             workspace: app.views.workspace_status(organization, workspace).await?,
+            runners: runners_for(app, review).await?,
             policy: policy(app, review).await?,
             attempts: attempts::of_run(&app.store.pool, run.id).await?,
             log_tail: log_tail(app, review).await?,

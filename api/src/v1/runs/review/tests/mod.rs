@@ -12,6 +12,7 @@ use stackship_domain::ids::UserId;
 use stackship_domain::run::samples::{self, at, id};
 use stackship_domain::{Actor, Role};
 use stackship_projections::RunReview;
+use stackship_store::records::runners::Presence;
 use stackship_store::records::workspaces::Workspace;
 
 use super::actions::Ends;
@@ -50,6 +51,7 @@ fn stored(review: &RunReview) -> Stored {
     let published: Known<_> = super::stages::published(review).into();
     Stored {
         workspace: None,
+        runners: Presence::There,
         policy: Known::NotRecorded,
         attempts: Vec::new(),
         log_tail: Known::NotRecorded,
