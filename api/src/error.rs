@@ -217,9 +217,10 @@ impl ApiError {
             Self::Run(run::Refusal::WrongStatus { status, .. }) => json!({"status": status}),
             Self::Run(run::Refusal::StaleEvidence { part }) => json!({"part": part}),
             Self::Run(run::Refusal::AlreadyApproved { by }) => json!({"by": by}),
-            Self::Workspace(
-                workspace::Refusal::Locked { holder } | workspace::Refusal::NotYours { holder },
-            ) => json!({"holder": holder}),
+            Self::Workspace(workspace::Refusal::Locked { holder, reason }) => {
+                json!({"holder": holder, "reason": reason})
+            }
+            Self::Workspace(workspace::Refusal::NotYours { holder }) => json!({"holder": holder}),
             Self::Behind { run }
             | Self::Workspace(workspace::Refusal::HeldByRun { run })
             | Self::Create(CreateError::ConfigurationUsed { run }) => json!({"run": run}),
@@ -247,8 +248,8 @@ fn denied_status(denied: &Denied) -> (StatusCode, &'static str) {
         Denied::NotFound { .. } => (StatusCode::NOT_FOUND, "NOT_FOUND"),
         Denied::Forbidden { .. } => (StatusCode::FORBIDDEN, "PERMISSION_MISSING"),
         Denied::StepUp => (StatusCode::FORBIDDEN, "STEP_UP_REQUIRED"),
-        Denied::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
         Denied::Crowded => (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_AT_ONCE"),
+        Denied::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
     }
 }
 
@@ -459,8 +460,8 @@ impl IntoResponse for ApiError {
             code,
             message,
             details,
-        } = self.answer();
             retry_after,
+        } = self.answer();
         let error = json!({"code": code, "message": message, "details": details});
         let headers = retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
         (status, headers, Json(json!({"error": error}))).into_response()

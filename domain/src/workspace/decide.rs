@@ -60,9 +60,7 @@ impl Workspace {
     fn acquire_for_run(&self, run: RunId) -> Decision {
         match (&self.lock, self.queue.first()) {
             (Some(lock), _) if lock.holder == (Holder::Run { run }) => Ok(vec![]),
-            (Some(lock), _) => Err(Refusal::Locked {
-                holder: lock.holder,
-            }),
+            (Some(lock), _) => Err(lock.in_the_way()),
             (None, Some(first)) if *first == run => {
                 Ok(vec![self.acquired(Holder::Run { run }, None)])
             }
@@ -93,13 +91,17 @@ impl Workspace {
             .collect()
     }
 
+    /// Asked for again it is there already, unless another reason is given: that one would be lost.
     fn lock_by_person(&self, by: UserId, reason: Option<String>) -> Decision {
         match &self.lock {
             None => Ok(vec![self.acquired(Holder::User { user: by }, reason)]),
-            Some(lock) if lock.holder == (Holder::User { user: by }) => Ok(vec![]),
-            Some(lock) => Err(Refusal::Locked {
-                holder: lock.holder,
-            }),
+            Some(lock)
+                if lock.holder == (Holder::User { user: by })
+                    && (reason.is_none() || reason == lock.reason) =>
+            {
+                Ok(vec![])
+            }
+            Some(lock) => Err(lock.in_the_way()),
         }
     }
 

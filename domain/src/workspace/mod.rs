@@ -31,6 +31,18 @@ pub struct Lock {
     pub holder: Holder,
     /// The fence of this acquisition.
     pub fence: Fence,
+    /// Why, in a person's words.
+    pub reason: Option<String>,
+}
+
+impl Lock {
+    /// The refusal of somebody else who wants it.
+    pub(crate) fn in_the_way(&self) -> Refusal {
+        Refusal::Locked {
+            holder: self.holder,
+            reason: self.reason.clone(),
+        }
+    }
 }
 
 /// A workspace, as its events tell it.
@@ -67,13 +79,18 @@ impl Workspace {
         match event {
             Event::RunEnqueued { run } => self.queue.push(*run),
             Event::RunDequeued { run } => self.queue.retain(|waiting| waiting != run),
-            Event::LockAcquired { holder, fence, .. } => {
+            Event::LockAcquired {
+                holder,
+                fence,
+                reason,
+            } => {
                 if let Holder::Run { run } = holder {
                     self.queue.retain(|waiting| waiting != run);
                 }
                 self.lock = Some(Lock {
                     holder: *holder,
                     fence: *fence,
+                    reason: reason.clone(),
                 });
                 self.fence = *fence;
             }

@@ -20,10 +20,12 @@ pub enum Refusal {
     #[error("the run does not wait for this workspace")]
     NotQueued,
     /// Somebody holds the lock.
-    #[error("the workspace is locked by {}", describe(.holder))]
+    #[error("the workspace is locked by {}{}", describe(.holder), in_words(.reason.as_deref()))]
     Locked {
         /// Who.
         holder: Holder,
+        /// Why, in a person's words.
+        reason: Option<String>,
     },
     /// Nobody holds the lock.
     #[error("the workspace is not locked")]
@@ -80,6 +82,10 @@ fn describe(holder: &Holder) -> String {
         Holder::Run { run } => run.to_string(),
         Holder::User { user } => user.to_string(),
     }
+}
+
+fn in_words(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |reason| format!(", who says: {reason}"))
 }
 
 fn describe_state(state: Option<&StateVersionId>) -> String {

@@ -34,9 +34,7 @@ impl Workspace {
         if let Some(lock) = &self.lock
             && lock.holder != (Holder::User { user: by })
         {
-            return Err(Refusal::Locked {
-                holder: lock.holder,
-            });
+            return Err(lock.in_the_way());
         }
         match &self.head {
             Some(head) if head.version == restored => Err(Refusal::RestoresCurrent),
@@ -70,9 +68,10 @@ impl Workspace {
         let lock = Lock {
             holder: Holder::User { user: by },
             fence: self.fence.next(),
+            reason: Some(rollback.reason.clone()),
         };
         Ok(vec![
-            self.acquired(lock.holder, Some(rollback.reason.clone())),
+            self.acquired(lock.holder, lock.reason.clone()),
             Event::StateRolledBack {
                 by,
                 fence: lock.fence,

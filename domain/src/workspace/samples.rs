@@ -57,6 +57,7 @@ fn workspace(holder: Option<Holder>, queue: Vec<RunId>) -> Workspace {
         lock: holder.map(|holder| Lock {
             holder,
             fence: fence(),
+            reason: None,
         }),
         fence: fence(),
         queue,

@@ -77,6 +77,7 @@ impl WorkspaceStatus {
             lock: self.lock.as_ref().map(|lock| Lock {
                 holder: lock.holder,
                 fence: self.fence,
+                reason: lock.reason.clone(),
             }),
             fence: self.fence,
             queue: mem::take(&mut self.queue),

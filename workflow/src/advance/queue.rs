@@ -88,6 +88,7 @@ async fn take(run: &Subject<'_>) -> Result<Step, StepError> {
         Err(CommandError::Refused(
             workspace::Refusal::Locked {
                 holder: Holder::Run { run: ahead },
+                ..
             }
             | workspace::Refusal::NotNext { first: ahead },
         )) => return behind(run, ahead).await,

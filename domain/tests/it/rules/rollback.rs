@@ -17,7 +17,11 @@ fn free() -> Workspace {
 fn held_by(holder: Holder) -> Workspace {
     let fence = free().fence.next();
     Workspace {
-        lock: Some(Lock { holder, fence }),
+        lock: Some(Lock {
+            holder,
+            fence,
+            reason: None,
+        }),
         fence,
         ..free()
     }
@@ -84,7 +88,13 @@ fn nobody_elses_lock_is_passed() {
         },
     ] {
         let refused = roll_back(&held_by(holder), rollback());
-        assert_eq!(refused, Err(Refusal::Locked { holder }));
+        assert_eq!(
+            refused,
+            Err(Refusal::Locked {
+                holder,
+                reason: None
+            })
+        );
     }
 }
 

@@ -49,6 +49,26 @@ fn runs_get_the_lock_in_the_order_they_came() {
 }
 
 #[test]
+fn another_reason_for_ones_own_lock_is_not_dropped_in_silence() {
+    let lock = |reason: Option<&str>| Command::LockByPerson {
+        by: person(),
+        reason: reason.map(str::to_owned),
+    };
+    let locked = with([lock(Some("the network is being moved"))]);
+    for same in [Some("the network is being moved"), None] {
+        assert_eq!(locked.decide(lock(same)), Ok(vec![]), "{same:?}");
+    }
+    let refused = locked.decide(lock(Some("another"))).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        format!(
+            "the workspace is locked by {}, who says: the network is being moved",
+            person()
+        )
+    );
+}
+
+#[test]
 fn every_acquisition_raises_the_fence() {
     let mut workspace = held_by_run();
     let first = workspace.fence;
