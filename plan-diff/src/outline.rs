@@ -123,11 +123,15 @@ fn destroys(action: &str) -> bool {
 
 /// The counts in OpenTofu's words, and those it has no words for.
 fn sum(counts: &Counts) -> String {
+    let outputs = match counts.output {
+        1 => "output to change",
+        _ => "outputs to change",
+    };
     let further = [
         (counts.import, "to import"),
         (counts.forget, "to forget"),
         (counts.moved, "to move"),
-        (counts.output, "outputs to change"),
+        (counts.output, outputs),
     ];
     let first = format!(
         "Plan: {} to add, {} to change, {} to destroy",

@@ -289,7 +289,7 @@ async fn a_log_ends_with_what_the_plan_holds_whatever_a_program_of_the_plan_writ
     for line in [
         "    + fixture_object.a: create\n",
         "    + fixture_object.hidden: create\n",
-        "Plan: 3 to add, 0 to change, 0 to destroy, 1 outputs to change.\n",
+        "Plan: 3 to add, 0 to change, 0 to destroy, 1 output to change.\n",
     ] {
         assert!(statement.contains(line), "{statement}");
     }

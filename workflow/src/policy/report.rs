@@ -117,13 +117,17 @@ fn verdict(out: &mut String, evaluation: &Evaluation, took: Duration) {
     line!(out, "\n{sentence}");
     line!(
         out,
-        "{} policies, {} denials, {} warnings, {:.1} s, {}",
-        evaluation.policies_count(),
-        evaluation.denials(),
-        evaluation.warnings(),
+        "{}, {}, {}, {:.1} s, {}",
+        counted(evaluation.policies_count().into(), "policy", "policies"),
+        counted(evaluation.denials(), "denial", "denials"),
+        counted(evaluation.warnings(), "warning", "warnings"),
         took.as_secs_f64(),
         evaluation.engine
     );
+}
+
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 #[cfg(test)]
@@ -135,6 +139,12 @@ mod tests {
 
     fn pinned() -> PinnedPolicySet {
         samples::pinned_policies()
+    }
+
+    #[test]
+    fn one_is_not_told_as_many() {
+        let told = [0, 1, 2].map(|number| counted(number, "denial", "denials"));
+        assert_eq!(told, ["0 denials", "1 denial", "2 denials"]);
     }
 
     fn nothing_asked() -> Evaluation {
