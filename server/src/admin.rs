@@ -115,6 +115,7 @@ pub async fn set_up(
     let user = if let Some(user) = users::by_login(&store.pool, &owner.login).await? {
         user.id
     } else {
+        users::check_login(&owner.login).map_err(|invalid| format!("--login: {invalid}"))?;
         let new = NewUser {
             login: owner.login.clone(),
             display_name: owner.display_name.clone(),

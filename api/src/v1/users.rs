@@ -26,7 +26,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewUserBody {
-    /// Unique among the organization's service accounts.
+    /// Unique among the organization's service accounts: letters, digits, `.`, `_`, `-`, `+` and `@`.
     login: String,
     /// What others see.
     display_name: String,
@@ -75,7 +75,9 @@ async fn user_create(
     may: InOrganization<OrgAdmin>,
     Body(body): Body<NewUserBody>,
 ) -> Result<(StatusCode, Data<UserView>), ApiError> {
-    plain_text("USER_INVALID", "login", &body.login, 1..=NAME_CHARS_MAX)?;
+    users::check_login(&body.login).map_err(|invalid| {
+        ApiError::refused("USER_INVALID", "login", format!("`login`: {invalid}"))
+    })?;
     plain_text(
         "USER_INVALID",
         "display_name",

@@ -19,6 +19,28 @@ const COLUMNS: &str = "user_id, login, display_name, kind, created_at, disabled_
 const IS_MEMBER: &str = "(created_in = $1 or exists (select from record.role_grants granted \
      where granted.organization_id = $1 and granted.user_id = users.user_id))";
 
+/// The longest login, in characters.
+pub const LOGIN_CHARS_MAX: usize = 200;
+
+/// A text that cannot be a login.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a login has 1 to 200 letters, digits, `.`, `_`, `-`, `+` or `@` and begins with a letter or a digit"
+)]
+pub struct InvalidLogin;
+
+/// Whether a new user may sign in with this: what stands in commands and logs has no blanks, and does
+/// not look like another one's.
+pub fn check_login(login: &str) -> Result<(), InvalidLogin> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
+    let begins_well = login
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric());
+    let fits = begins_well && login.len() <= LOGIN_CHARS_MAX && login.bytes().all(is_allowed);
+    fits.then_some(()).ok_or(InvalidLogin)
+}
+
 /// Whether a user is a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserKind {
@@ -183,4 +205,29 @@ pub async fn member(
     .fetch_optional(pool)
     .await?;
     row.as_ref().map(parse).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_one_plain_word() {
+        for login in ["ada", "ada.l", "ada@example.com", "ci-1_x+y", "7"] {
+            assert_eq!(check_login(login), Ok(()), "{login}");
+        }
+        let long = "a".repeat(LOGIN_CHARS_MAX + 1);
+        for login in [
+            "",
+            "Ada L",
+            "-ada",
+            "@ada",
+            "ada\n",
+            "\u{430}da",
+            "a/b",
+            &long,
+        ] {
+            assert_eq!(check_login(login), Err(InvalidLogin), "{login:?}");
+        }
+    }
 }
