@@ -124,9 +124,11 @@ struct AuditQuery {
     event_type: Option<String>,
     /// Nothing that was recorded before this time.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "body::time")]
     from: Option<Timestamp>,
     /// Nothing that was recorded at this time or later.
     #[param(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "body::time")]
     to: Option<Timestamp>,
     /// The `next_cursor` of the page before; it belongs to one list with one filter.
     cursor: Option<String>,

@@ -1,6 +1,7 @@
 //! The text that a phase writes, by offset.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use stackship_store::phase_logs::{self, LogPhase, LogSlice};
 use utoipa::{IntoParams, ToSchema};
@@ -9,7 +10,7 @@ use utoipa_axum::routes;
 
 use super::answer::Data;
 use super::body::{Path, Query};
-use crate::auth::{Denied, InRun, RunRead};
+use crate::auth::{InRun, RunRead};
 use crate::{ApiError, App};
 
 /// The most bytes one answer holds.
@@ -51,11 +52,16 @@ struct PhasePath {
 }
 
 impl PhasePath {
-    fn phase(&self) -> Result<LogPhase, Denied> {
+    fn phase(&self) -> Result<LogPhase, ApiError> {
         [LogPhase::Plan, LogPhase::Policy, LogPhase::Apply]
             .into_iter()
             .find(|phase| phase.as_str() == self.phase)
-            .ok_or(Denied::not_found("log"))
+            .ok_or_else(|| ApiError::Invalid {
+                status: StatusCode::NOT_FOUND,
+                code: "NOT_FOUND",
+                field: "phase".to_owned(),
+                message: "there is no such log; a run has `plan`, `policy` and `apply`".to_owned(),
+            })
     }
 }
 

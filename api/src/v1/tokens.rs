@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Data, List, created};
-use super::body::{Body, Path, Query, plain_text};
+use super::body::{Body, Path, Query, plain_text, time};
 use super::repeats::WithoutSecret;
 use super::schema;
 use crate::auth::{Denied, InOrganization, OrgAdmin, Tenant};
@@ -95,6 +95,7 @@ struct NewTokenBody {
     /// When it ends by itself; never when absent. No later than the token that is presented, if that
     /// one ends.
     #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "time")]
     expires_at: Option<Timestamp>,
     /// Whom it speaks for: oneself when absent, or a service account (needs `org:admin`).
     #[schema(value_type = Option<String>)]

@@ -195,7 +195,7 @@ impl Command {
             Self::RequirePlanCredentials { .. } => "require_plan_credentials",
             Self::StartPolicyCheck => "start_policy_check",
             Self::RecordPolicy { .. } => "record_policy",
-            Self::OverridePolicy { .. } => "override_policy",
+            Self::OverridePolicy { .. } => "override",
             Self::Approve { .. } => "approve",
             Self::Discard { .. } => "discard",
             Self::Expire { .. } => "expire",

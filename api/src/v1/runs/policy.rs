@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use stackship_domain::ids::PolicySetId;
-use stackship_domain::run::{PinnedPolicySet, PolicyOutcome, PolicyPins};
+use stackship_domain::run::{OVERRIDE_SECONDS_MAX, PinnedPolicySet, PolicyOutcome, PolicyPins};
 use stackship_domain::{Actor, Sha256Digest, Timestamp};
 use stackship_projections::run_review::{OverrideReview, PolicyReview};
 use stackship_workflow::decisions;
@@ -210,6 +210,11 @@ async fn policy_override(
     Body(body): Body<OverrideBody>,
 ) -> Result<Data<RunView>, ApiError> {
     let (organization, run) = (may.run.organization, may.run.id);
+    if !(1..=OVERRIDE_SECONDS_MAX).contains(&i64::from(body.duration_seconds)) {
+        let message = format!("`duration_seconds` is 1 to {OVERRIDE_SECONDS_MAX}");
+        let (code, field) = ("POLICY_OVERRIDE_TIME", "duration_seconds");
+        return Err(ApiError::refused(code, field, message));
+    }
     let given = decisions::Override {
         result: body.result_sha256,
         reason: reason::full(&body.reason)?,

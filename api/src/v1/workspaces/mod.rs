@@ -123,8 +123,22 @@ async fn project_named(
         (Err(_), Ok(name)) => projects::by_name(pool, organization, &name).await?,
         (Err(_), Err(_)) => None,
     };
-    let project = project.ok_or(Denied::not_found("project"))?;
-    Ok(InProject::of(app, tenant.caller, project).await?)
+    let project = project.ok_or_else(unknown_project)?;
+    let may = InProject::of(app, tenant.caller, project).await;
+    may.map_err(|denied| match denied {
+        Denied::NotFound { .. } => unknown_project(),
+        other => other.into(),
+    })
+}
+
+/// One that is not there, or that the caller may not know of: told like any other field at fault.
+fn unknown_project() -> ApiError {
+    ApiError::Invalid {
+        status: StatusCode::NOT_FOUND,
+        code: "NOT_FOUND",
+        field: "project".to_owned(),
+        message: Denied::not_found("project").to_string(),
+    }
 }
 
 fn check_name(name: &Name) -> Result<(), ApiError> {
