@@ -28,15 +28,16 @@ impl<P: Requires> FromRequestParts<App> for Anywhere<P> {
             return Err(Denied::RunToken);
         };
         let roles = grants::roles_of(&app.store.pool, user.organization, user.user).await?;
-        if roles.iter().any(|role| role.grants(P::PERMISSION)) {
-            Ok(Self {
+        let is_granted = roles.iter().any(|role| role.grants(P::PERMISSION));
+        match (is_granted, roles.is_empty()) {
+            (true, _) => Ok(Self {
                 caller,
                 permission: PhantomData,
-            })
-        } else {
-            Err(Denied::Forbidden {
+            }),
+            (false, false) => Err(Denied::Forbidden {
                 permission: P::PERMISSION,
-            })
+            }),
+            (false, true) => Err(Denied::not_found("organization")),
         }
     }
 }

@@ -38,7 +38,7 @@ pub const UNDESCRIBED_ROUTES: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
 pub(crate) fn router(app: App) -> Router<App> {
     Router::from(repeatable())
         .route_layer(middleware::from_fn_with_state(app, repeats::once))
-        .merge(Router::from(never_kept()).route_layer(middleware::from_fn(repeats::unnamed)))
+        .merge(Router::from(never_kept()))
         .route("/v1/openapi.json", get(openapi::serve))
 }
 

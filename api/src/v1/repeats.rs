@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{FromRequestParts as _, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode};
@@ -54,14 +54,22 @@ pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -
         .unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Refuses a name where no answer is kept: a promise that is not held must not look like one.
-pub(super) async fn unnamed(request: Request, next: Next) -> Response {
-    if request.method() != Method::POST || !request.headers().contains_key(IDEMPOTENCY_KEY) {
-        return next.run(request).await;
+/// The request has no name: no answer of its route is kept, and a promise that is not held must not look
+/// like one.
+pub(super) struct Unnamed(());
+
+impl FromRequestParts<App> for Unnamed {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        if !parts.headers.contains_key(IDEMPOTENCY_KEY) {
+            return Ok(Self(()));
+        }
+        let (code, field) = ("IDEMPOTENCY_KEY_UNSUPPORTED", IDEMPOTENCY_KEY);
+        let message = "no answer of this route is kept, so it takes no `Idempotency-Key`; send the request without one, \
+                       and once more if its answer is lost";
+        Err(ApiError::unreadable(code, field, message))
     }
-    let message = "no answer of this route is kept, so it takes no `Idempotency-Key`; send the request without one, and \
-                   once more if its answer is lost";
-    ApiError::unreadable("IDEMPOTENCY_KEY_UNSUPPORTED", IDEMPOTENCY_KEY, message).into_response()
 }
 
 async fn named(app: App, request: Request, next: Next) -> Result<Response, ApiError> {

@@ -10,6 +10,7 @@ use utoipa_axum::routes;
 
 use super::answer::Data;
 use super::body::Body;
+use super::repeats::Unnamed;
 use super::schema;
 use crate::auth::Person;
 use crate::{ApiError, App};
@@ -43,6 +44,7 @@ struct StepUpView {
 async fn step_up(
     State(app): State<App>,
     person: Person,
+    _unnamed: Unnamed,
     Body(body): Body<StepUpBody>,
 ) -> Result<Data<StepUpView>, ApiError> {
     let context = person.caller.command()?;

@@ -52,12 +52,15 @@ pub const fn fence() -> Fence {
     Fence::from_stored(5)
 }
 
+/// Why people lock here.
+const REASON: &str = "Maintenance.";
+
 fn workspace(holder: Option<Holder>, queue: Vec<RunId>) -> Workspace {
     Workspace {
         lock: holder.map(|holder| Lock {
             holder,
             fence: fence(),
-            reason: None,
+            reason: matches!(holder, Holder::User { .. }).then(|| REASON.to_owned()),
         }),
         fence: fence(),
         queue,
@@ -156,7 +159,7 @@ fn of_people() -> Vec<(&'static str, Command)> {
         by,
         reason: reason.to_owned(),
     };
-    let reason = Some("Maintenance.".to_owned());
+    let reason = Some(REASON.to_owned());
     vec![
         ("lock by person", Command::LockByPerson { by, reason }),
         ("unlock by person", Command::UnlockByPerson { by }),

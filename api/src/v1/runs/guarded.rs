@@ -12,6 +12,7 @@ use crate::auth::{ArtifactReadSensitive, InRun, NoQuery, Proven, Quietly, StateR
 use crate::v1::body::Body;
 use crate::v1::guarded::{Download, hidden, release};
 use crate::v1::reason::FullReason;
+use crate::v1::repeats::Unnamed;
 use crate::{ApiError, App};
 
 type May = InRun<ArtifactReadSensitive>;
@@ -32,6 +33,7 @@ async fn run_raw_plan(
     Quietly(may): Quietly<May>,
     _no_query: NoQuery,
     _proven: Proven,
+    _unnamed: Unnamed,
     Body(body): Body<FullReason>,
 ) -> Result<Response, ApiError> {
     let reason = body.checked()?;
@@ -55,6 +57,7 @@ async fn run_emergency_state(
     _also: Quietly<InRun<StateRecover>>,
     _no_query: NoQuery,
     _proven: Proven,
+    _unnamed: Unnamed,
     Body(body): Body<FullReason>,
 ) -> Result<Response, ApiError> {
     let reason = body.checked()?;
@@ -106,13 +109,14 @@ mod tests {
     use super::*;
 
     /// What asks for a proof, for no query and for a reason; and for the state permission besides.
-    type RawPlan<A> = fn(State<App>, Quietly<May>, NoQuery, Proven, Body<FullReason>) -> A;
+    type RawPlan<A> = fn(State<App>, Quietly<May>, NoQuery, Proven, Unnamed, Body<FullReason>) -> A;
     type Emergency<A> = fn(
         State<App>,
         Quietly<May>,
         Quietly<InRun<StateRecover>>,
         NoQuery,
         Proven,
+        Unnamed,
         Body<FullReason>,
     ) -> A;
 

@@ -12,6 +12,7 @@ use crate::auth::{InWorkspace, NoQuery, Proven, Quietly, StateRead};
 use crate::v1::body::{Body, Path};
 use crate::v1::guarded::{Download, hidden, release};
 use crate::v1::reason::FullReason;
+use crate::v1::repeats::Unnamed;
 use crate::{ApiError, App};
 
 pub(in crate::v1) fn router() -> OpenApiRouter<App> {
@@ -29,6 +30,7 @@ async fn state_version_download(
     Quietly(may): Quietly<InWorkspace<StateRead>>,
     _no_query: NoQuery,
     _proven: Proven,
+    _unnamed: Unnamed,
     Path(path): Path<StatePath>,
     Body(body): Body<FullReason>,
 ) -> Result<Response, ApiError> {

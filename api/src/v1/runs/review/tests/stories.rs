@@ -10,6 +10,7 @@ use stackship_domain::run::{
     RecoveryResolution, TerminalReason,
 };
 use stackship_projections::RunReview;
+use stackship_store::records::runners::Presence;
 
 use super::story::{
     Story, applied, apply_failed, applying, approved, asking, cancel, checking, discard, fail_plan,
@@ -191,8 +192,14 @@ fn every_guidance_is_some_runs() {
         })
         .map(|code| serde_json::to_value(code).unwrap())
         .collect();
-    for (_, review) in all() {
-        let stored = stored(&review);
+    let told = all().into_iter().flat_map(|(_, review)| {
+        [Presence::There, Presence::NeverSeen].map(|runners| (review.clone(), runners))
+    });
+    for (review, runners) in told {
+        let stored = super::Stored {
+            runners,
+            ..stored(&review)
+        };
         let shown = serde_json::to_value(document_for(Role::Owner, &review, stored)).unwrap();
         left.retain(|code| *code != shown["guidance"]["code"]);
     }
