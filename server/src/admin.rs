@@ -10,6 +10,7 @@ use stackship_store::records::{Origin, Secret, organizations, projects, runners,
 use stackship_store::{Store, clock};
 
 use crate::Failure;
+use crate::answer::answer;
 use crate::cli::Admin;
 use crate::database::Database;
 use crate::settings::Settings;
@@ -85,13 +86,13 @@ async fn bootstrap(
             "organization": organization, "organization_id": id, "project": project, "project_id": project_id,
             "user_id": user, "token": made.token.expose(),
         });
-        println!("{made}");
+        answer(made)?;
     } else {
-        println!("Organization  {organization} ({id})");
-        println!("Owner         {} ({user})", owner.login);
-        println!("Project       {project} ({project_id})");
-        println!("Token         {}", made.token.expose());
-        println!("The token is shown this once; keep it where secrets are kept.");
+        answer(format_args!("Organization  {organization} ({id})"))?;
+        answer(format_args!("Owner         {} ({user})", owner.login))?;
+        answer(format_args!("Project       {project} ({project_id})"))?;
+        answer(format_args!("Token         {}", made.token.expose()))?;
+        answer("The token is shown this once; keep it where secrets are kept.")?;
     }
     Ok(())
 }
@@ -183,7 +184,7 @@ async fn set_password(store: &Store, organization: &str, login: &str) -> Result<
     let password = tokio::task::spawn_blocking(read_line).await??;
     let password = Password::new(password)?;
     passwords::set(store, &member.context, member.user, password).await?;
-    println!("The password of {login} is set.");
+    answer(format_args!("The password of {login} is set."))?;
     Ok(())
 }
 
@@ -196,9 +197,9 @@ async fn create_token(store: &Store, organization: &str, login: &str) -> Result<
         descent: Descent::Machine,
     };
     let (id, token) = tokens::create(store, &member.context, &new).await?;
-    println!("Owner  {login} ({})", member.user);
-    println!("Token  {} ({id})", token.expose());
-    println!("The token is shown this once; keep it where secrets are kept.");
+    answer(format_args!("Owner  {login} ({})", member.user))?;
+    answer(format_args!("Token  {} ({id})", token.expose()))?;
+    answer("The token is shown this once; keep it where secrets are kept.")?;
     Ok(())
 }
 
@@ -214,8 +215,8 @@ fn read_line() -> std::io::Result<String> {
 
 async fn create_runner(store: &Store, name: &str) -> Result<(), Failure> {
     let (id, token) = runners::create(store, name).await?;
-    println!("Runner  {name} ({id})");
-    println!("Token   {}", token.expose());
-    println!("The token is shown this once; put it into a file for `runner.token_file`.");
+    answer(format_args!("Runner  {name} ({id})"))?;
+    answer(format_args!("Token   {}", token.expose()))?;
+    answer("The token is shown this once; put it into a file for `runner.token_file`.")?;
     Ok(())
 }

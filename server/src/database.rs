@@ -11,6 +11,7 @@ use stackship_store::objects::{KeyRing, Objects};
 use stackship_store::pool::{self, DbRole};
 
 use crate::Failure;
+use crate::answer::answer;
 use crate::settings::Settings;
 
 /// A database that is reachable, migrated, and stays so until [`Database::close`].
@@ -164,6 +165,6 @@ fn runtime_dir() -> Option<PathBuf> {
 /// Brings the schema up to date and nothing else.
 pub async fn migrate_only(settings: &Settings) -> Result<(), Failure> {
     let database = Database::open(settings, None).await?;
-    println!("The schema is up to date.");
-    database.close().await
+    database.close().await?;
+    answer("The schema is up to date.")
 }

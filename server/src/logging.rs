@@ -13,6 +13,8 @@ pub fn start(settings: &Settings) -> Result<(), Failure> {
     let writer = BoxMakeWriter::new(std::io::stderr);
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // Whoever read the log may be gone; complaining of it on the same stream would panic.
+        .log_internal_errors(false)
         .with_writer(writer);
     match settings.log_format {
         LogFormat::Text => builder

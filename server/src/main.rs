@@ -1,6 +1,9 @@
 //! The binary: reads settings, puts the rooms together, and has no logic worth a unit test.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod admin;
+mod answer;
 mod audit;
 mod bench;
 mod cli;
@@ -15,6 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
+use crate::answer::answer;
 use crate::cli::{Cli, Command};
 use crate::settings::Settings;
 
@@ -31,15 +35,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("stackship: {error}");
-            let mut cause = error.source();
-            while let Some(inner) = cause {
-                eprintln!("  because: {inner}");
-                cause = inner.source();
-            }
-            ExitCode::FAILURE
-        }
+        Err(error) => answer::failed(&error),
     }
 }
 
@@ -47,13 +43,11 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn run(cli: Cli) -> Result<(), Failure> {
     if matches!(cli.command, Command::Openapi) {
-        println!("{}", stackship_api::openapi_json());
-        return Ok(());
+        return answer(stackship_api::openapi_json());
     }
     let settings = Settings::load(cli.config.as_deref())?;
     if matches!(cli.command, Command::Settings) {
-        print!("{}", settings::describe());
-        return Ok(());
+        return answer(settings::describe().trim_end());
     }
     logging::start(&settings)?;
     // One TLS provider for every client; a second installation would only say that it is there.

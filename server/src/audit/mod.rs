@@ -14,6 +14,7 @@ use stackship_projections::audit::{HeadKey, HeadPublicKey};
 use stackship_store::objects::secret_load_or_create;
 
 use crate::Failure;
+use crate::answer::answer;
 use crate::settings::Settings;
 
 pub use keeper::Keeper;
@@ -69,10 +70,7 @@ pub async fn run(settings: &Settings, command: Audit) -> Result<(), Failure> {
     match command {
         Audit::Verify(options) => verify::run(settings, options).await,
         Audit::Replay(options) => replay::run(settings, &options).await,
-        Audit::PublicKey => {
-            println!("{}", signing_key(&settings.data_dir)?.public());
-            Ok(())
-        }
+        Audit::PublicKey => answer(signing_key(&settings.data_dir)?.public()),
     }
 }
 

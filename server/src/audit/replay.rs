@@ -5,6 +5,7 @@ use stackship_projections::{AsOf, Comparison, Difference, replay};
 
 use super::Replay;
 use crate::Failure;
+use crate::answer::{answer, remark};
 use crate::database::Database;
 use crate::settings::Settings;
 
@@ -23,15 +24,19 @@ pub async fn run(settings: &Settings, options: &Replay) -> Result<(), Failure> {
     let Some(replayed) = replayed? else {
         return Err(format!("--run: no event of {} was there by then", options.run).into());
     };
-    println!("{}", serde_json::to_string_pretty(&replayed.review)?);
+    answer(serde_json::to_string_pretty(&replayed.review)?)?;
     let sequence = replayed.review.last_sequence;
     match replayed.comparison {
         Comparison::Earlier => {
-            eprintln!("As of event {sequence}; only the newest review is stored.");
+            remark(format_args!(
+                "As of event {sequence}; only the newest review is stored."
+            ));
             Ok(())
         }
         Comparison::Same => {
-            eprintln!("As of event {sequence}; the stored review is the same, byte for byte.");
+            remark(format_args!(
+                "As of event {sequence}; the stored review is the same, byte for byte."
+            ));
             Ok(())
         }
         Comparison::NotStored => Err("no review of this run is stored".into()),

@@ -13,6 +13,7 @@ use stackship_projections::audit::{
 
 use super::Verify;
 use crate::Failure;
+use crate::answer::{answer, remark};
 use crate::database::Database;
 use crate::settings::Settings;
 
@@ -81,7 +82,7 @@ fn file(path: &Path, heads: Option<&HeadsSource>) -> Result<(), Failure> {
     let began = Instant::now();
     let verified = verify_export(open(path)?, heads.as_mut());
     let verified = verified.map_err(|error| failed(&path.display().to_string(), error))?;
-    report(&verified, began.elapsed());
+    report(&verified, began.elapsed())?;
     if let Some(heads) = &heads {
         warn_of_torn_lines(heads);
     }
@@ -139,11 +140,11 @@ async fn one(
     let began = Instant::now();
     match verify_stored(pool, organization, log.as_mut()).await {
         Ok(verified) => {
-            report(&verified, began.elapsed());
+            report(&verified, began.elapsed())?;
             Ok(0)
         }
         Err(error) => {
-            eprintln!("{}", failed(organization, error));
+            remark(failed(organization, error));
             Ok(1)
         }
     }
@@ -154,25 +155,25 @@ fn open(path: &Path) -> Result<BufReader<File>, Failure> {
     Ok(BufReader::with_capacity(READ_AHEAD_BYTES, file))
 }
 
-fn report(verified: &Verified, took: Duration) {
+fn report(verified: &Verified, took: Duration) -> Result<(), Failure> {
     let seconds = took.as_secs_f64().max(f64::EPSILON);
     let entries = u32::try_from(verified.entries).map_or(f64::INFINITY, f64::from);
-    println!(
+    answer(format_args!(
         "{}: {} entries and {} signed heads verified in {seconds:.3} s ({:.0} entries/s); the last one is {}",
         verified.organization,
         verified.entries,
         verified.heads,
         entries / seconds,
         verified.hash
-    );
+    ))
 }
 
 fn warn_of_torn_lines(heads: &Heads) {
     if heads.torn() > 0 {
-        eprintln!(
+        remark(format_args!(
             "{} lines of the heads are no heads: a crash cut them off while they were written",
             heads.torn()
-        );
+        ));
     }
 }
 

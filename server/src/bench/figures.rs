@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::Failure;
+use crate::answer::answer;
+
 /// One measured figure beside its baseline; medians, in the unit named.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
@@ -160,23 +163,24 @@ fn median(sorted: &[f64]) -> f64 {
 }
 
 /// One object a line.
-pub fn print_json(figures: &[Figure]) {
+pub fn print_json(figures: &[Figure]) -> Result<(), Failure> {
     for figure in figures {
-        println!("{}", serde_json::json!(figure));
+        answer(serde_json::json!(figure))?;
     }
+    Ok(())
 }
 
 /// A table for people.
-pub fn print_table(figures: &[Figure]) {
-    println!(
+pub fn print_table(figures: &[Figure]) -> Result<(), Failure> {
+    answer(format_args!(
         "{:<44} {:>9} {:>9} {:>7} {:>4} {:>9} {:>9}",
         "figure", "median", "baseline", "ratio", "n", "min", "max"
-    );
+    ))?;
     for figure in figures {
         let optional = |value: Option<f64>| {
             value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
         };
-        println!(
+        answer(format_args!(
             "{:<44} {:>7.3} {} {:>9} {:>7} {:>4} {:>9.3} {:>9.3}",
             figure.name,
             figure.value,
@@ -186,8 +190,9 @@ pub fn print_table(figures: &[Figure]) {
             figure.n,
             figure.min,
             figure.max
-        );
+        ))?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use stackship_planted::{Planted, Search};
 use super::Bench;
 use super::figures::{Figure, count};
 use crate::Failure;
+use crate::answer::remark;
 
 /// How many plans one of the `n` rounds has.
 const PLANS: u32 = 1_000;
@@ -30,10 +31,12 @@ struct Found {
 pub fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
     let seed = bench.seed.unwrap_or_else(fresh_seed);
     let plans = u32::from(bench.n) * PLANS;
-    eprintln!("{plans} plans from seed {seed} on; repeat with --seed {seed}");
+    remark(format_args!(
+        "{plans} plans from seed {seed} on; repeat with --seed {seed}"
+    ));
     let found = search(seed, plans, emitted)?;
     for seed in found.seeds.iter().take(TOLD_MAX) {
-        eprintln!("the plan of seed {seed} leaks");
+        remark(format_args!("the plan of seed {seed} leaks"));
     }
     let n = usize::try_from(plans)?;
     Ok(vec![count(

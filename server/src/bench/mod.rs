@@ -113,9 +113,9 @@ pub async fn bench(command: Bench) -> Result<(), Failure> {
         Benchmark::Leaks => leaks::measure(&command)?,
     };
     if command.json {
-        figures::print_json(&figures);
+        figures::print_json(&figures)?;
     } else {
-        figures::print_table(&figures);
+        figures::print_table(&figures)?;
     }
     if command.name == Benchmark::Leaks && !figures.iter().all(Figure::is_zero) {
         return Err("secrets came out of plans".into());

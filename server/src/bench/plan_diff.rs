@@ -16,6 +16,7 @@ use super::figures::{Figure, mebibytes, seconds};
 use super::large_plan::{self, RESOURCES, SECRETS};
 use super::program::{self, Taken};
 use crate::Failure;
+use crate::answer::{answer, remark};
 
 /// First argument by which the binary knows that it is the baseline; the path of a plan follows.
 const PARSE: &str = "bench-parse-plan";
@@ -27,13 +28,10 @@ pub fn run_helper_if_asked() {
         return;
     }
     let path = arguments.next().map(PathBuf::from).unwrap_or_default();
-    std::process::exit(match parse(&path) {
-        Ok(resources) => {
-            println!("{resources}");
-            0
-        }
+    std::process::exit(match parse(&path).and_then(answer) {
+        Ok(()) => 0,
         Err(error) => {
-            eprintln!("{PARSE}: {error}");
+            remark(format_args!("{PARSE}: {error}"));
             1
         }
     })
@@ -49,10 +47,10 @@ fn parse(path: &Path) -> Result<usize, Failure> {
 /// Measures pairs, one after the other, so that both sides see the same machine.
 pub fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
     let plan = large_plan::plan(RESOURCES)?;
-    eprintln!(
+    remark(format_args!(
         "{RESOURCES} resources, {} bytes of JSON; the step runs here without its sandbox",
         plan.len()
-    );
+    ));
     // Once each first, over nothing: the program is in memory, and what it holds idle is known.
     let nothing = large_plan::plan(0)?;
     let idle = inspect(&nothing, 0)?.peak;

@@ -17,6 +17,7 @@ use super::large_plan::{self, RESOURCES};
 use super::memory::Watch;
 use super::plan_diff;
 use crate::Failure;
+use crate::answer::remark;
 
 /// One in so many resources is warned of, so that a result tells whether all were looked at.
 const WARNED_OF: usize = 100;
@@ -75,7 +76,10 @@ pub async fn measure(bench: &Bench) -> Result<Vec<Figure>, Failure> {
     let attached = attached()?;
     let large = document(RESOURCES)?;
     let empty = document(0)?;
-    eprintln!("{RESOURCES} resources, {} bytes of input", large.len());
+    remark(format_args!(
+        "{RESOURCES} resources, {} bytes of input",
+        large.len()
+    ));
     // Once first: the program is in memory for every measured pair.
     evaluate(&evaluator, &attached, &empty, 0).await?;
     let (mut times, mut peaks) = (Vec::new(), Vec::new());

@@ -15,6 +15,7 @@ use super::Bench;
 use super::figures::{Figure, percentiles};
 use super::served::{Served, WORKSPACES};
 use crate::Failure;
+use crate::answer::remark;
 
 /// How many runs there are.
 const RUNS: i32 = 100_000;
@@ -102,11 +103,11 @@ async fn fill(served: &Served) -> Result<(), Failure> {
             .execute(&mut connection)
             .await?;
     }
-    eprintln!(
+    remark(format_args!(
         "Filled view.run_review, record.runs and record.attempts with {RUNS} rows each by one statement a table, not \
          through the log: runs that ask, all alike, with {FINDINGS} findings; {:.1} s",
         began.elapsed().as_secs_f64()
-    );
+    ));
     Ok(())
 }
 

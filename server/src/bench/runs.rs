@@ -10,6 +10,7 @@ use super::Bench;
 use super::figures::{Figure, percentiles};
 use super::served::{Served, WORKSPACES};
 use crate::Failure;
+use crate::answer::remark;
 
 /// How many runs there are.
 const RUNS: i32 = 1_000_000;
@@ -79,11 +80,11 @@ async fn fill(served: &Served) -> Result<(), Failure> {
     sqlx::query("vacuum (analyze) view.run_inventory")
         .execute(&mut connection)
         .await?;
-    eprintln!(
+    remark(format_args!(
         "Filled view.run_inventory with {RUNS} rows in {WORKSPACES} workspaces by one statement, not through the log: \
          one in 1,000 failed, the newest 50 wait, the others were applied; {:.1} s",
         began.elapsed().as_secs_f64()
-    );
+    ));
     Ok(())
 }
 
@@ -123,10 +124,10 @@ async fn walk(served: &Served) -> Result<String, Failure> {
     if i32::try_from(seen.len()) != Ok(RUNS) {
         return Err(format!("the walk saw {} runs, not {RUNS}", seen.len()).into());
     }
-    eprintln!(
+    remark(format_args!(
         "Walked the whole list by its cursors: every run once; {:.1} s",
         began.elapsed().as_secs_f64()
-    );
+    ));
     late.ok_or_else(|| "the walk did not come by the measured page".into())
 }
 

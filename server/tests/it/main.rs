@@ -88,3 +88,54 @@ fn openapi_prints_the_document() {
         "the document lacks the approval"
     );
 }
+
+/// Runs a command whose reader goes away before it answers.
+fn unread(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+    let (reader, writer) = std::io::pipe().expect("a pipe is made");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stackship"));
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(environment.iter().copied())
+        .stdout(writer);
+    command.output().expect("the binary starts")
+}
+
+#[test]
+fn a_command_ends_quietly_when_nobody_reads_its_answer() {
+    for command in ["openapi", "settings"] {
+        let output = unread(&[command], &[]);
+        assert_eq!(text(&output.stderr), "", "{command}");
+        assert_eq!(output.status.code(), Some(141), "{command}");
+    }
+}
+
+#[test]
+fn a_command_that_fails_says_so_with_its_exit_code_when_nobody_reads_why() {
+    let (reader, writer) = std::io::pipe().expect("a pipe is made");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stackship"));
+    command.arg("serve").env_clear().stderr(writer);
+    command.env("STACKSHIP_RUNNER__SLOTS", "0");
+    let status = command.status().expect("the binary starts");
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn a_log_that_nobody_reads_ends_no_command() {
+    let place = tempfile::tempdir().expect("a directory is made");
+    let cluster = place.path().join("postgres");
+    std::fs::create_dir(&cluster).expect("a directory is made");
+    std::fs::write(cluster.join("notes"), "no cluster").expect("the file is written");
+    let (reader, writer) = std::io::pipe().expect("a pipe is made");
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stackship"));
+    command
+        .args(["audit", "verify"])
+        .env_clear()
+        .env("STACKSHIP_DATA_DIR", place.path())
+        .stderr(writer);
+    let status = command.status().expect("the binary starts");
+    assert_eq!(status.code(), Some(1));
+}
