@@ -36,6 +36,7 @@ impl Cluster {
         let started = Instant::now();
         let layout = Layout::of(&settings.data_dir)?;
         let lock = Lock::acquire(&layout.lock)?;
+        tracing::info!(directory = %layout.data_dir.display(), "Starting the private PostgreSQL");
         layout.remove_half_made()?;
         let recorded = layout.recorded_major()?;
         let binaries = Binaries::find(settings, recorded.as_deref())?;

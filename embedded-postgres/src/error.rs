@@ -28,8 +28,9 @@ pub enum Error {
     /// No usable `postgres` and `initdb` anywhere.
     #[error(
         "no PostgreSQL {min} or newer found; looked at{}\nInstall PostgreSQL (Debian, Ubuntu: \
-         apt-get install postgresql), or set STACKSHIP_PG_BIN to the directory that holds `postgres` \
-         and `initdb`, or set DATABASE_URL to use a server that is already there", list(.looked)
+         apt-get install postgresql), or name the directory that holds `postgres` and `initdb` (setting \
+         `postgres_bin_dir`; of tests STACKSHIP_PG_BIN), or a server that is already there (setting `database_url`; of \
+         tests DATABASE_URL)", list(.looked)
     )]
     NoBinaries {
         /// The oldest major version that will do.
@@ -41,8 +42,8 @@ pub enum Error {
     /// The data directory was written by another major version than any found here.
     #[error(
         "{} was made by PostgreSQL {recorded}, which is not among the versions found{}\nInstall \
-         PostgreSQL {recorded}, or set STACKSHIP_PG_BIN to its directory, or move the data with \
-         pg_upgrade or pg_dump", .data_dir.display(), list(.looked)
+         PostgreSQL {recorded}, or name its directory (setting `postgres_bin_dir`; of tests STACKSHIP_PG_BIN), or move \
+         the data with pg_upgrade or pg_dump", .data_dir.display(), list(.looked)
     )]
     OtherMajor {
         /// The cluster.
@@ -106,7 +107,8 @@ pub enum Error {
     #[error(
         "PostgreSQL does not run as {who}, and this system refuses the user namespace that would \
          help. Run StackShip as an ordinary user listed in /etc/passwd, or allow user namespaces \
-         (sysctl user.max_user_namespaces, or the container's seccomp profile), or set DATABASE_URL"
+         (sysctl user.max_user_namespaces, or the container's seccomp profile), or name a server that is already \
+         there (setting `database_url`; of tests DATABASE_URL)"
     )]
     UserNamespaceRefused {
         /// "root" or "a user without a name".

@@ -1,6 +1,9 @@
 //! The database: the operator's, or a private cluster that lives and dies with this process.
 
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 
 use sqlx::PgPool;
 use stackship_embedded_postgres::{
@@ -8,11 +11,14 @@ use stackship_embedded_postgres::{
 };
 use stackship_store::Store;
 use stackship_store::objects::{KeyRing, Objects};
-use stackship_store::pool::{self, DbRole};
+use stackship_store::pool::{self, DbRole, MigrationError, Unreachable};
 
 use crate::Failure;
 use crate::answer::answer;
 use crate::settings::Settings;
+
+/// Nobody but its owner enters the data directory.
+const PRIVATE_DIR: u32 = 0o700;
 
 /// A database that is reachable, migrated, and stays so until [`Database::close`].
 pub struct Database {
@@ -27,8 +33,29 @@ impl Database {
         settings: &Settings,
         on_loss: Option<tokio::sync::oneshot::Sender<()>>,
     ) -> Result<Self, Failure> {
+        let opened = Self::open_or_locked(settings, on_loss).await;
+        opened.map_err(with_the_remedy)
+    }
+
+    /// As [`Database::open`]. That another process runs the private cluster is no mistake yet.
+    async fn open_or_locked(
+        settings: &Settings,
+        on_loss: Option<tokio::sync::oneshot::Sender<()>>,
+    ) -> Result<Self, Failure> {
         let database = Self::reach(settings, on_loss).await?;
-        pool::migrate(&database.owner_url).await?;
+        let owner = owner_setting(settings);
+        pool::migrate(&database.owner_url)
+            .await
+            .map_err(|error| match error {
+                MigrationError::Unreachable(error) if settings.database_url.is_some() => {
+                    unreachable_at(owner, &error)
+                }
+                other => other.into(),
+            })?;
+        if database.url != database.owner_url {
+            let reached = pool::reach(&database.url).await;
+            reached.map_err(|error| unreachable_at("database_url", &error))?;
+        }
         Ok(database)
     }
 
@@ -47,8 +74,8 @@ impl Database {
                 cluster: None,
             });
         }
+        prepare(&settings.data_dir)?;
         let cluster_settings = cluster_settings(settings);
-        tracing::info!(directory = %cluster_settings.data_dir.display(), "Starting the private PostgreSQL");
         let cluster =
             tokio::task::spawn_blocking(move || Cluster::start(&cluster_settings)).await??;
         if let Some(on_loss) = on_loss {
@@ -70,24 +97,15 @@ impl Database {
         })
     }
 
-    /// Joins the database of an installation that is there, or opens it. Whoever forgot to say which
-    /// installation is meant must not be answered by a new and empty one.
+    /// Joins the database of an installation that is there, or opens it.
     pub async fn join(settings: &Settings) -> Result<Self, Failure> {
-        let directory = cluster_settings(settings).data_dir;
-        if settings.database_url.is_none() && !directory.is_dir() {
-            let place = settings.data_dir.display();
-            return Err(format!(
-                "there is no installation in `{place}`; name its configuration file with --config, or its \
-                 directory with STACKSHIP_DATA_DIR"
-            )
-            .into());
-        }
+        expect_installation(settings)?;
         Self::join_or_make(settings).await
     }
 
     /// As [`Database::join`], or makes the installation.
     pub async fn join_or_make(settings: &Settings) -> Result<Self, Failure> {
-        match Self::open(settings, None).await {
+        match Self::open_or_locked(settings, None).await {
             Ok(database) => Ok(database),
             Err(error) => match (error.downcast_ref::<ClusterError>(), read_url(settings)) {
                 (Some(ClusterError::Locked { .. }), Some(url)) => Ok(Self {
@@ -95,13 +113,14 @@ impl Database {
                     url,
                     cluster: None,
                 }),
-                _ => Err(error),
+                _ => Err(with_the_remedy(error)),
             },
         }
     }
 
     /// The write side.
     pub fn store(&self, settings: &Settings) -> Result<Store, Failure> {
+        prepare(&settings.data_dir)?;
         let pool = pool::open(&self.url, DbRole::Api)?;
         let keys = KeyRing::load_or_create(&settings.data_dir.join("keys").join("objects.key"))?;
         let objects = Objects::open(&settings.data_dir.join("objects"), keys, pool.clone())?;
@@ -129,6 +148,70 @@ impl Database {
             tokio::task::spawn_blocking(move || cluster.stop()).await??;
         }
         Ok(())
+    }
+}
+
+/// Makes the data directory if need be, and sees whether this process can write there.
+fn prepare(data_dir: &Path) -> Result<(), Failure> {
+    let mut made = DirBuilder::new();
+    let made = made.recursive(true).mode(PRIVATE_DIR).create(data_dir);
+    let tried = made.and_then(|()| tempfile::tempfile_in(data_dir).map(drop));
+    tried.map_err(|error| {
+        format!(
+            "setting `data_dir`: cannot write in `{}`: {error}; it has to be a directory of the user that runs this, \
+             on a disk with room",
+            data_dir.display()
+        )
+        .into()
+    })
+}
+
+/// Whoever forgot to say which installation is meant must not be answered by a new and empty one.
+fn expect_installation(settings: &Settings) -> Result<(), Failure> {
+    if settings.database_url.is_some() {
+        return Ok(());
+    }
+    let place = settings.data_dir.display();
+    match std::fs::metadata(cluster_settings(settings).data_dir) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(format!(
+            "setting `data_dir`: cannot look into `{place}`: {error}; run this as the user of `stackship serve`"
+        )
+        .into()),
+        Ok(_) | Err(_) => Err(format!(
+            "there is no installation in `{place}`; name its configuration file with --config, or its \
+             directory with STACKSHIP_DATA_DIR"
+        )
+        .into()),
+    }
+}
+
+/// The setting whose database the schema's owner works in.
+fn owner_setting(settings: &Settings) -> &'static str {
+    if settings.migration_database_url.is_some() {
+        "migration_database_url"
+    } else {
+        "database_url"
+    }
+}
+
+fn unreachable_at(setting: &str, error: &Unreachable) -> Failure {
+    format!(
+        "setting `{setting}`: {error}; see that PostgreSQL runs there and lets this user in, or leave \
+         `database_url` out for a private PostgreSQL"
+    )
+    .into()
+}
+
+/// What to do where two processes want the same private cluster.
+fn with_the_remedy(failure: Failure) -> Failure {
+    match failure.downcast_ref::<ClusterError>() {
+        Some(ClusterError::Locked { .. }) => format!(
+            "setting `data_dir`: {failure}. Stop that process first, or give this one a `data_dir` and a `listen` of \
+             its own"
+        )
+        .into(),
+        _ => failure,
     }
 }
 
@@ -164,6 +247,7 @@ fn runtime_dir() -> Option<PathBuf> {
 
 /// Brings the schema up to date and nothing else.
 pub async fn migrate_only(settings: &Settings) -> Result<(), Failure> {
+    expect_installation(settings)?;
     let database = Database::open(settings, None).await?;
     database.close().await?;
     answer("The schema is up to date.")

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 
 /// Builds every read model anew and says how long it took.
 pub async fn rebuild(settings: &Settings) -> Result<(), Failure> {
-    let database = Database::open(settings, None).await?;
+    let database = Database::join(settings).await?;
     let pool = database.owner()?;
     let report = stackship_projections::rebuild(&pool).await?;
     pool.close().await;

@@ -70,8 +70,23 @@ pub async fn run(settings: &Settings, command: Audit) -> Result<(), Failure> {
     match command {
         Audit::Verify(options) => verify::run(settings, options).await,
         Audit::Replay(options) => replay::run(settings, &options).await,
-        Audit::PublicKey => answer(signing_key(&settings.data_dir)?.public()),
+        Audit::PublicKey => public_key(settings),
     }
+}
+
+/// Only a server makes a key: one that is made here, beside the installation that was meant, would be kept
+/// and never fit.
+fn public_key(settings: &Settings) -> Result<(), Failure> {
+    let file = key_file(&settings.data_dir);
+    if !file.is_file() {
+        return Err(format!(
+            "there is no `{}`, which `stackship serve` makes at its first start; name the installation with \
+             --config, or its directory with STACKSHIP_DATA_DIR",
+            file.display()
+        )
+        .into());
+    }
+    answer(signing_key(&settings.data_dir)?.public())
 }
 
 /// Where heads are written.
