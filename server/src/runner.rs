@@ -21,7 +21,7 @@ use stackship_store::{Store, clock};
 use tokio_util::sync::CancellationToken;
 
 use crate::Failure;
-use crate::settings::Settings;
+use crate::settings::{Settings, names_the_scripts_mirror};
 
 /// Bytes in a MiB.
 const MIB: u64 = 1 << 20;
@@ -41,16 +41,25 @@ struct NoProviderMirror(#[source] ProviderMirrorError);
 )]
 struct NoMirror(std::path::PathBuf);
 
+/// The scripts' variable and not the setting, which differ by one underscore.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "environment variable `STACKSHIP_TOFU_MIRROR`: only the scripts read it; did you mean STACKSHIP_TOFU__MIRROR, \
+     which is the setting `tofu.mirror`?"
+)]
+struct ScriptsMirror;
+
 /// Looks at what the settings of a runner name on this machine, before anything is started.
 pub fn check(settings: &Settings) -> Result<(), Failure> {
     if !settings.runner.enabled {
         return Ok(());
     }
-    if let Some(mirror) = &settings.tofu.mirror
-        && !mirror.is_dir()
-    {
-        return Err(NoMirror(mirror.clone()).into());
+    match &settings.tofu.mirror {
+        Some(mirror) if !mirror.is_dir() => return Err(NoMirror(mirror.clone()).into()),
+        None if names_the_scripts_mirror() => return Err(ScriptsMirror.into()),
+        Some(_) | None => {}
     }
+    egress(settings)?;
     if let Some(mirror) = &settings.runner.provider_mirror {
         mirrored_providers(mirror).map_err(NoProviderMirror)?;
     }
@@ -158,19 +167,24 @@ fn sandbox_directory(settings: &Settings) -> PathBuf {
     settings.data_dir.join("runner").join("sandbox")
 }
 
+/// Where runs may connect to; nothing where no host is named.
+fn egress(settings: &Settings) -> Result<Option<EgressPolicy>, Failure> {
+    let allowed = &settings.runner.egress_allow;
+    if allowed.is_empty() {
+        return Ok(None);
+    }
+    let policy = EgressPolicy::parse(allowed)
+        .map_err(|error| format!("setting `runner.egress_allow`: {error}"))?;
+    Ok(Some(policy))
+}
+
 fn runner_settings(
     settings: &Settings,
     url: &str,
     token: String,
 ) -> Result<RunnerSettings, Failure> {
     let part = &settings.runner;
-    let egress = if part.egress_allow.is_empty() {
-        None
-    } else {
-        let policy = EgressPolicy::parse(&part.egress_allow)
-            .map_err(|error| format!("setting `runner.egress_allow`: {error}"))?;
-        Some(policy)
-    };
+    let egress = egress(settings)?;
     let mut pinned = BTreeMap::new();
     for (version, sum) in &settings.tofu.release_sha256 {
         pinned.insert(version.parse()?, sum.parse()?);

@@ -12,34 +12,27 @@ const MIB: u64 = 1 << 20;
 
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("setting `{setting}`: {why}")]
+#[error("{what}: {why}")]
 pub struct InvalidSetting {
-    setting: String,
+    what: String,
     why: String,
 }
 
 impl InvalidSetting {
-    pub(super) fn new(setting: impl Into<String>, why: impl Into<String>) -> Self {
+    pub(super) fn new(setting: impl std::fmt::Display, why: impl Into<String>) -> Self {
+        Self::of(format!("setting `{setting}`"), why)
+    }
+
+    /// What is no single setting, or says more of where it stands.
+    pub(super) fn of(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
-            setting: setting.into(),
+            what: what.into(),
             why: why.into(),
         }
     }
 
     pub(super) fn file(path: &Path) -> Self {
-        Self::new("--config", format!("there is no file `{}`", path.display()))
-    }
-}
-
-impl From<figment::Error> for InvalidSetting {
-    fn from(error: figment::Error) -> Self {
-        let setting = error.path.join(".");
-        let setting = if setting.is_empty() {
-            "(file)".to_owned()
-        } else {
-            setting
-        };
-        Self::new(setting, error.kind.to_string())
+        Self::of("--config", format!("there is no file `{}`", path.display()))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Settings: one file, then the environment, checked once at start. Every error names its setting.
 
 mod check;
+mod environment;
 mod table;
+mod words;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,6 +14,7 @@ use figment::providers::{Env, Format as _, Serialized, Toml};
 use serde::{Deserialize, Serialize};
 
 pub use check::InvalidSetting;
+pub use environment::names_the_scripts_mirror;
 pub use table::describe;
 
 /// Every setting. `stackship settings` prints what each means.
@@ -143,9 +146,9 @@ impl Settings {
             }
             figment = figment.merge(Toml::file_exact(file));
         }
-        // STACKSHIP_LOG_FORMAT, STACKSHIP_RUNNER__SLOTS; names that are not settings are other
-        // programs' and are left alone.
-        let environment = Env::prefixed("STACKSHIP_")
+        environment::check()?;
+        // STACKSHIP_LOG_FORMAT, STACKSHIP_RUNNER__SLOTS.
+        let environment = Env::prefixed(environment::PREFIX)
             .split("__")
             .filter(|key| table::is_setting(key.as_str()));
         let settings: Self = figment

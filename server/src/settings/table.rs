@@ -125,10 +125,29 @@ const TABLE: &[(&str, &str)] = &[
     ),
 ];
 
+/// How alike two names are, of 1, for one to be taken for a misspelt other.
+const ALIKE_MIN: f64 = 0.6;
+
 /// Whether an environment name, without prefix and in figment's dotted form, is a setting.
 pub(super) fn is_setting(key: &str) -> bool {
     let lower = key.to_ascii_lowercase().replace("__", ".");
     TABLE.iter().any(|(name, _)| *name == lower)
+}
+
+/// The setting that was probably meant.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    // One underscore for the dot is the commonest mistake of all.
+    let plain = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        lower.replace("__", "_").replace('.', "_")
+    };
+    let meant = plain(name);
+    let alike = |setting: &str| strsim::normalized_damerau_levenshtein(&meant, &plain(setting));
+    let settings = TABLE.iter().map(|(setting, _)| *setting);
+    let (setting, alike) = settings
+        .map(|setting| (setting, alike(setting)))
+        .max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    (alike >= ALIKE_MIN).then_some(setting)
 }
 
 /// The table as text.
@@ -169,6 +188,20 @@ mod tests {
             } else {
                 out.push(name);
             }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_leads_to_the_setting_that_was_meant() {
+        for (name, setting) in [
+            ("runner_slots", Some("runner.slots")),
+            ("RUNNER__SLOT", Some("runner.slots")),
+            ("data_dirr", Some("data_dir")),
+            ("tofu.miror", Some("tofu.mirror")),
+            ("database", Some("database_url")),
+            ("colour", None),
+        ] {
+            assert_eq!(nearest(name), setting, "{name}");
         }
     }
 
