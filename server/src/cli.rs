@@ -13,6 +13,8 @@ use clap::{Parser, Subcommand};
     after_long_help = "First steps on one machine:\n  \
         stackship serve                                   # API, workflow, runner and a private PostgreSQL\n  \
         stackship admin bootstrap --organization acme --login ada\n\n\
+        Both keep to ./.stackship of the directory they are run in; name another place with --config or\n\
+        STACKSHIP_DATA_DIR, to every command alike.\n\n\
         The second command prints a token once. Put it, and a `host` block, into ~/.tofurc as the README\n\
         shows, then run `tofu init` and `tofu apply`."
 )]

@@ -1,5 +1,8 @@
 //! The command line, as people meet it.
 
+mod mistakes;
+mod routes;
+
 use std::process::{Command, Output};
 
 fn stackship(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
