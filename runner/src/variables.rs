@@ -16,6 +16,9 @@ use stackship_sandbox::{Environment, Network};
 use crate::logs::{Secrets, quoted_texts};
 use crate::workdir::CLI_CONFIGURATION_FILE;
 
+/// A name or a number of a sensitive value that is shorter than this is left alone.
+const BARE_BYTES_MIN: usize = 16;
+
 /// The bytes of the file.
 pub(crate) fn variables_file(variables: &[InputVariable]) -> Vec<u8> {
     let mut out = String::new();
@@ -90,30 +93,63 @@ fn texts_of_variable(variable: &InputVariable) -> impl Iterator<Item = String> {
     std::iter::once(variable.value.clone()).chain(texts_within(variable))
 }
 
-/// The texts that a configuration can take out of a value: those quoted in an expression, and those in
-/// a value that is itself JSON, which `jsondecode` opens and as which credentials are often handed out.
+/// The texts that a configuration can take out of a value: those of an expression, and those of a value
+/// that is itself JSON, which `jsondecode` opens and as which credentials are often handed out.
 fn texts_within(variable: &InputVariable) -> Vec<String> {
-    if variable.hcl {
-        return quoted_texts(&variable.value);
-    }
     let mut texts = Vec::new();
-    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(&variable.value)
+    if variable.hcl {
+        texts = quoted_texts(&variable.value);
+        texts.extend(bare_words(&variable.value));
+    } else if let Ok(value @ (Value::Object(_) | Value::Array(_))) =
+        serde_json::from_str(&variable.value)
     {
         texts_of(value, &mut texts);
     }
     texts
 }
 
-/// Every text but the names of members, which are words like `type`.
+/// Every text. Names of members are mostly words like `type`, and numbers those of ports.
 fn texts_of(value: Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) => texts.push(text),
         Value::Array(items) => items.into_iter().for_each(|item| texts_of(item, texts)),
-        Value::Object(members) => members
-            .into_iter()
-            .for_each(|(_, member)| texts_of(member, texts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Object(members) => {
+            for (name, member) in members {
+                texts.extend(Some(name).filter(|name| can_be_secret(name)));
+                texts_of(member, texts);
+            }
+        }
+        Value::Number(number) => {
+            texts.extend(Some(number.to_string()).filter(|number| can_be_secret(number)));
+        }
+        Value::Null | Value::Bool(_) => {}
     }
+}
+
+/// What stands in an expression without quotes: names of members, and numbers.
+fn bare_words(expression: &str) -> Vec<String> {
+    let (mut words, mut is_quoted, mut is_escaped) = (vec![String::new()], false, false);
+    for letter in expression.chars() {
+        if is_quoted {
+            is_quoted = is_escaped || letter != '"';
+            is_escaped = !is_escaped && letter == '\\';
+            continue;
+        }
+        is_quoted = letter == '"';
+        let is_of_word = letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
+        match words.last_mut() {
+            Some(word) if is_of_word => word.push(letter),
+            _ => words.push(String::new()),
+        }
+    }
+    words.retain(|word| can_be_secret(word));
+    words
+}
+
+/// Whether a name or a number looks like a key that somebody was given. What is shorter, or has letters
+/// alone, names things: without those words a log says nothing.
+fn can_be_secret(word: &str) -> bool {
+    word.len() >= BARE_BYTES_MIN && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// What was pinned as sensitive, whether the configuration says so or not: each value, and every text
@@ -168,6 +204,49 @@ mod tests {
         }
         variable.value = "\"a text in quotes\"".to_owned();
         assert_eq!(sensitive_values(&[variable]).len(), 1);
+    }
+
+    #[test]
+    fn a_key_that_somebody_was_given_is_a_secret_as_a_name_too() {
+        let key = "tok_4f9a81c27b3e5d60";
+        for (hcl, value) in [
+            (
+                true,
+                format!(r#"{{ {key} = "ada", private_key = "an \\\" = {key}x" }}"#),
+            ),
+            (
+                true,
+                format!("{{\n  private_key : 1\n  {key}:4200042000420004\n}}"),
+            ),
+            (true, "{ type = 4200042000420004 }".to_owned()),
+            (
+                false,
+                format!(r#"{{"{key}":{{"private_key":4200042000420004}}}}"#),
+            ),
+        ] {
+            let variable = InputVariable {
+                key: "holders".to_owned(),
+                value: value.clone(),
+                category: VariableCategory::Terraform,
+                hcl,
+                sensitive: true,
+            };
+            let values = sensitive_values(&[variable]);
+            for secret in [key, "4200042000420004"] {
+                let is_known = values.iter().any(|value| value == secret);
+                assert_eq!(
+                    is_known,
+                    value.contains(secret),
+                    "{secret} of {value}: {values:?}"
+                );
+            }
+            for name in ["private_key", "type"] {
+                assert!(
+                    !values.iter().any(|value| value == name),
+                    "{name} of {value}"
+                );
+            }
+        }
     }
 
     #[test]
