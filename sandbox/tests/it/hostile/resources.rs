@@ -91,7 +91,7 @@ async fn what_is_sent_and_not_read_takes_bounded_memory_of_the_kernel() {
         my ($block, $sent, @held) = ("x" x 65536, 0);
         for (1 .. 100) {
             my $client = IO::Socket::INET->new(PeerAddr => "127.0.0.1:" . $server->sockport) or last;
-            push @held, $client, $server->accept;
+            push @held, $client, scalar($server->accept);
             $client->blocking(0);
             while (defined(my $part = syswrite($client, $block))) { $sent += $part }
         }
