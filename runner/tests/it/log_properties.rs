@@ -98,7 +98,7 @@ fn a_dumped_state_is_left_out_and_what_follows_stays() {
         "x".repeat(100_000)
     );
     assert_eq!(log([long.as_bytes()]), format!("{left_out}after\n"));
-    let other = "{\n  \"error\": \"denied\"\n}\n{ not a state }\n";
+    let other = "{\n  \"error\": \"denied\"\n}\n{ not a state\n";
     assert_eq!(
         log([other.as_bytes()]),
         other,
