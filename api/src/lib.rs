@@ -10,6 +10,7 @@ pub mod auth;
 pub mod error;
 mod framing;
 pub mod front;
+mod head;
 pub mod health;
 mod reading;
 pub mod request_id;
@@ -21,6 +22,7 @@ pub mod v2;
 
 pub use app::{APPROVAL_SECONDS_DEFAULT, ApiSettings, App, AppInner, Platform};
 pub use error::ApiError;
+pub use head::BELIEVED_FOR;
 pub use v1::openapi_json;
 
 use axum::http::Uri;
@@ -43,6 +45,7 @@ pub fn router(app: App) -> Router {
         .merge(runner_v1::router())
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn(head::judged_again))
         .layer(CatchPanicLayer::custom(|_| error::internal()))
         .layer(middleware::from_fn(framing::check))
         .layer(middleware::from_fn(request_id::assign))

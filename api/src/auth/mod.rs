@@ -33,6 +33,7 @@ use stackship_store::clock;
 use stackship_store::log::Context;
 use stackship_store::records::tokens;
 
+use crate::head::Judged;
 use crate::request_id::RequestId;
 use crate::serving::{Account, AtHand};
 use crate::{ApiError, App};
@@ -58,7 +59,8 @@ pub struct Caller {
     pub request_id: String,
     /// Names the command of this request: fresh, unless the caller names its request.
     pub command_id: String,
-    /// Whether the caller's name for the request is taken: it may only be answered as before.
+    /// Whether nothing may be carried out for the request: the caller's name for it is taken, so that it
+    /// may only be answered as before, or its head alone is judged.
     pub is_repeated: bool,
 }
 
@@ -151,7 +153,7 @@ impl FromRequestParts<App> for Caller {
             principal,
             request_id,
             command_id: clock::fresh_text(),
-            is_repeated: false,
+            is_repeated: parts.extensions.get::<Judged>().is_some(),
         };
         if let Some(at_hand) = parts.extensions.get::<AtHand>() {
             at_hand.is_of(caller.account())?;

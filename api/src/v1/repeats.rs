@@ -7,11 +7,6 @@
 //! tried again under the same name. Whoever may no longer send the request is refused like anybody
 //! else, whatever is kept.
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
-
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::CONTENT_TYPE;
@@ -20,7 +15,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt as _;
-use hyper::body::{Frame, SizeHint};
+use hyper::body::SizeHint;
 use stackship_domain::Sha256Digest;
 use stackship_store::records::answers::{self, Claim, KeptAnswer, NamedRequest};
 use stackship_store::records::tokens;
@@ -28,8 +23,7 @@ use tracing::Instrument as _;
 
 use crate::auth::Caller;
 use crate::error::WouldBeCarriedOut;
-use crate::reading::{self, Withheld};
-use crate::{ApiError, App, error};
+use crate::{ApiError, App, error, head, reading};
 
 pub use answers::ANSWER_KEPT_SECONDS;
 
@@ -108,46 +102,13 @@ async fn refused_from_the_head(
     length: SizeHint,
     next: Next,
 ) -> Option<Response> {
-    let stand_in = StandIn {
-        length,
-        was_asked_for: Arc::default(),
-    };
-    let was_asked_for = Arc::clone(&stand_in.was_asked_for);
     let mut parts = parts.clone();
     // Nothing is carried out here, whatever the handler does without a body.
     parts.extensions.insert(Caller {
         is_repeated: true,
         ..caller.clone()
     });
-    let response = next
-        .run(Request::from_parts(parts, Body::new(stand_in)))
-        .await;
-    let would_go_on = was_asked_for.load(Ordering::Acquire)
-        || response.extensions().get::<WouldBeCarriedOut>().is_some();
-    (!would_go_on).then_some(response)
-}
-
-/// Stands in for a body that is not read yet: as long, and not there.
-struct StandIn {
-    length: SizeHint,
-    was_asked_for: Arc<AtomicBool>,
-}
-
-impl HttpBody for StandIn {
-    type Data = Bytes;
-    type Error = Withheld;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Withheld>>> {
-        self.was_asked_for.store(true, Ordering::Release);
-        Poll::Ready(Some(Err(Withheld)))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.length
-    }
+    head::refusal(parts, length, next).await
 }
 
 /// What a request gets whose name is taken. Rights may have gone since the first time, so its handler

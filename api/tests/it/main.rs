@@ -29,6 +29,7 @@ mod review;
 mod run_list;
 mod schema;
 mod serving;
+mod slow_bodies;
 mod socket;
 mod state_versions;
 mod tenants;

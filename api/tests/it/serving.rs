@@ -65,6 +65,14 @@ impl Peer {
         self.0.write_all(bytes).await.unwrap();
     }
 
+    /// Waits until the server has said exactly this.
+    pub async fn is_told(&mut self, expected: &str) {
+        let mut said = vec![0; expected.len()];
+        let read = tokio::time::timeout(SOON, self.0.read_exact(&mut said)).await;
+        read.expect("the server says something").unwrap();
+        assert_eq!(String::from_utf8_lossy(&said), expected);
+    }
+
     /// Everything that the server still says until it closes the connection.
     pub async fn rest(mut self) -> String {
         let mut text = Vec::new();

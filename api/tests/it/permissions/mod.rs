@@ -2,6 +2,7 @@
 //! a row without a route.
 
 mod fill;
+mod late;
 pub mod routes;
 
 use std::collections::BTreeSet;
