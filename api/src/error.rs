@@ -332,6 +332,7 @@ fn violation_status(violation: &Violation) -> (StatusCode, &'static str) {
         Violation::NotNow => (StatusCode::CONFLICT, "NOT_POSSIBLE_NOW"),
         Violation::AutoApply => (StatusCode::UNPROCESSABLE_ENTITY, "AUTO_APPLY_UNSUPPORTED"),
         Violation::Full { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "FULL"),
+        Violation::LastOwner => (StatusCode::CONFLICT, "LAST_OWNER"),
         Violation::ApplyLive => (StatusCode::CONFLICT, "APPLY_LIVE"),
     }
 }

@@ -30,6 +30,9 @@ pub enum Violation {
         /// How many there may be.
         max: usize,
     },
+    /// The organization would have no owner left.
+    #[error("an organization keeps an owner: make somebody else one first")]
+    LastOwner,
     /// Another live apply exists in the workspace.
     #[error("another apply is live in this workspace")]
     ApplyLive,

@@ -176,8 +176,8 @@ async fn grant_delete(
     }
 }
 
-/// Nobody changes their own role in the organization, so whoever could lose the last owner still
-/// has one: themselves.
+/// Nobody changes their own role in the organization: a slip would lock them out. That an owner is left
+/// when two take each other's role at the same moment is decided where it is written.
 fn keeps_an_owner(
     may: &InOrganization<OrgAdmin>,
     user: UserId,

@@ -307,7 +307,15 @@ async fn who_has_lost_the_right_gets_no_kept_answer(pool: PgPool) {
         user,
         role: Role::Reader,
     };
-    let [reader, nobody] = ["only-reads", "has-no-role"].map(new_user);
+    let [reader, nobody, other] = ["only-reads", "has-no-role", "owns-too"].map(new_user);
+    let other = users::create(&world.store, None, &other).await.unwrap();
+    let owns_too = Grant {
+        role: Role::Owner,
+        ..as_reader(other)
+    };
+    grants::grant(&world.store, &context, owns_too)
+        .await
+        .unwrap();
     let reader = users::create(&world.store, None, &reader).await.unwrap();
     let nobody = users::create(&world.store, None, &nobody).await.unwrap();
     grants::grant(&world.store, &context, as_reader(reader))

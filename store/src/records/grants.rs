@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use serde_json::json;
-use sqlx::PgPool;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, PgPool};
 use stackship_domain::ids::{OrganizationId, ProjectId, UserId, WorkspaceId};
 use stackship_domain::{Role, Timestamp};
 
@@ -81,9 +81,11 @@ pub struct GrantRow {
     pub created_at: Timestamp,
 }
 
-/// Grants a role; it takes the place of the user's earlier role in the same scope.
+/// Grants a role; it takes the place of the user's earlier role in the same scope. Who is an
+/// organization's last owner stays it.
 pub async fn grant(store: &Store, context: &Context, grant: Grant) -> Result<(), StoreError> {
     let mut transaction = store.pool.begin().await?;
+    let owned = Owned::before(&mut transaction, context.organization, grant.scope).await?;
     // The scope must be the organization's own; a grant elsewhere would be somebody else's.
     let granted = sqlx::query(
         "insert into record.role_grants (organization_id, project_id, workspace_id, user_id, role) \
@@ -105,11 +107,13 @@ pub async fn grant(store: &Store, context: &Context, grant: Grant) -> Result<(),
     if granted.rows_affected() == 0 {
         return Err(Violation::NotNow.into());
     }
+    owned.after(&mut transaction).await?;
     tell(&mut transaction, context, "role_granted", grant).await?;
     commit(store, transaction).await
 }
 
-/// Takes a user's role in a scope away. Returns whether there was one.
+/// Takes a user's role in a scope away, unless it is an organization's last owner's. Returns whether
+/// there was one.
 pub async fn revoke(
     store: &Store,
     context: &Context,
@@ -117,6 +121,7 @@ pub async fn revoke(
     user: UserId,
 ) -> Result<bool, StoreError> {
     let mut transaction = store.pool.begin().await?;
+    let owned = Owned::before(&mut transaction, context.organization, scope).await?;
     let revoked = sqlx::query(
         "delete from record.role_grants where organization_id = $1 and user_id = $2 \
            and project_id is not distinct from $3 and workspace_id is not distinct from $4",
@@ -130,6 +135,7 @@ pub async fn revoke(
     if revoked.rows_affected() == 0 {
         return Ok(false);
     }
+    owned.after(&mut transaction).await?;
     tell(
         &mut transaction,
         context,
@@ -139,6 +145,62 @@ pub async fn revoke(
     .await?;
     commit(store, transaction).await?;
     Ok(true)
+}
+
+/// An organization whose roles one transaction changes at a time, and whether somebody owns it.
+///
+/// Two owners who take each other's role at the same moment each see the other one as an owner still:
+/// only who waits for the other's end sees that none would be left.
+struct Owned {
+    organization: OrganizationId,
+    was_owned: bool,
+}
+
+impl Owned {
+    /// Takes the lock until the transaction ends, where the change could be about an owner.
+    async fn before(
+        connection: &mut PgConnection,
+        organization: OrganizationId,
+        scope: Scope,
+    ) -> Result<Self, StoreError> {
+        let mut was_owned = false;
+        if scope == Scope::Organization {
+            sqlx::query("select pg_advisory_xact_lock(hashtextextended($1, 0))")
+                .bind(format!("owners of {organization}"))
+                .execute(&mut *connection)
+                .await?;
+            was_owned = is_owned(connection, organization).await?;
+        }
+        Ok(Self {
+            organization,
+            was_owned,
+        })
+    }
+
+    /// Refuses the change when it would leave nobody.
+    async fn after(self, connection: &mut PgConnection) -> Result<(), StoreError> {
+        if self.was_owned && !is_owned(connection, self.organization).await? {
+            return Err(Violation::LastOwner.into());
+        }
+        Ok(())
+    }
+}
+
+/// Whether the organization has an owner who can still do anything.
+async fn is_owned(
+    connection: &mut PgConnection,
+    organization: OrganizationId,
+) -> Result<bool, StoreError> {
+    let is_owned = sqlx::query_scalar(
+        "select exists (select from record.role_grants join record.users using (user_id) \
+           where organization_id = $1 and project_id is null and workspace_id is null \
+             and role = $2 and disabled_at is null)",
+    )
+    .bind(organization.to_string())
+    .bind(Role::Owner.as_str())
+    .fetch_one(connection)
+    .await?;
+    Ok(is_owned)
 }
 
 /// The organization's grants, in the order of their numbers.

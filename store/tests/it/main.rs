@@ -2,6 +2,7 @@
 //! the API wherever the server would have them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod an_organization_keeps_an_owner;
 mod attempts_are_fenced;
 mod configurations_never_change;
 mod event_log;
