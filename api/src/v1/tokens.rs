@@ -15,7 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Data, List, created};
-use super::body::{Body, Path, Query, plain_text, time};
+use super::body::{Body, PageQuery, Path, Query, plain_text, time};
 use super::repeats::WithoutSecret;
 use super::schema;
 use crate::auth::{Denied, InOrganization, OrgAdmin, Tenant};
@@ -125,6 +125,11 @@ struct OwnerQuery {
     /// One's own when absent; those of others need `org:admin`.
     #[param(value_type = Option<String>)]
     user: Option<UserId>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+    /// How many tokens at most: 1 to 100, 100 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -132,7 +137,7 @@ struct TokenPath {
     token: String,
 }
 
-/// Lists the newest tokens of a user in the organization, at most 100.
+/// Lists a user's tokens in the organization, newest first, revoked ones included.
 #[utoipa::path(get, path = "/v1/organizations/{organization}/tokens", tag = "tokens",
     params(("organization" = String, Path), OwnerQuery),
     responses((status = 200, body = List<TokenView>)))]
@@ -145,8 +150,12 @@ async fn token_list(
     if user != tenant.user.user {
         administrator(&app, &tenant).await?;
     }
-    let rows = tokens::list(&app.store.pool, tenant.organization.id, user).await?;
-    Ok(List::new(rows.into_iter().map(Into::into).collect(), None))
+    let (cursor, limit) = (query.cursor, query.limit);
+    let part = PageQuery { cursor, limit };
+    let page = part.page(|cursor| cursor.parse::<TokenId>().is_ok())?;
+    let rows = tokens::list(&app.store.pool, tenant.organization.id, user, &page).await?;
+    let next = part.next(&rows, |token| token.id.to_string());
+    Ok(List::new(rows.into_iter().map(Into::into).collect(), next))
 }
 
 /// Creates a token. Unless it is `independent`, it ends with the token that is presented here: it is
@@ -254,8 +263,8 @@ async fn token_revoke(
 ) -> Result<Data<Revocation>, ApiError> {
     let hidden = || Denied::not_found("token");
     let id: TokenId = path.token.parse().map_err(|_| hidden())?;
-    let own = tokens::list(&app.store.pool, tenant.organization.id, tenant.user.user).await?;
-    if !own.iter().any(|token| token.id == id) {
+    let user = tokens::user_of(&app.store.pool, tenant.organization.id, id).await?;
+    if user != Some(tenant.user.user) {
         administrator(&app, &tenant).await?;
     }
     let revoked = tokens::revoke(&app.store, &tenant.caller.command()?, id).await?;

@@ -151,3 +151,44 @@ async fn only_who_proves_who_they_are_makes_a_token_that_stands_by_itself(pool: 
         (&json!(old), &Value::Null)
     );
 }
+
+#[sqlx::test(migrator = "stackship_store::MIGRATOR")]
+async fn however_many_were_made_after_it_its_user_finds_and_revokes_a_token(pool: PgPool) {
+    let world = World::new(pool).await;
+    let planner = &world.acme.planner.token;
+    let (stolen, thief) = minted(&world, planner, &plain()).await;
+    // More than a page holds.
+    for _ in 0..101 {
+        minted(&world, &thief, &plain()).await;
+    }
+    let (mut found, mut pages, mut query) = (Vec::new(), 0, String::new());
+    loop {
+        let path = world.acme.path(&format!("tokens{query}"));
+        let answer = Call::new("GET", path, planner).send(&world.router).await;
+        assert_eq!(answer.status, 200, "{}", answer.json);
+        for row in answer.json["data"].as_array().unwrap() {
+            found.push(row["id"].as_str().unwrap().to_owned());
+        }
+        pages += 1;
+        match answer.json["meta"]["page"]["next_cursor"].as_str() {
+            Some(next) => query = format!("?cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!((pages, found.len()), (2, 103));
+    assert!(found.is_sorted_by(|one, next| one > next), "newest first");
+    assert!(found.contains(&stolen));
+    let path = world.acme.path("tokens?cursor=x");
+    let refused = Call::new("GET", path, planner).send(&world.router).await;
+    assert_eq!(refused.code(), "LIST_CURSOR_INVALID");
+
+    let reader = &world.acme.reader.token;
+    let refused = revoke(&world, reader, &stolen).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.code()),
+        (403, "PERMISSION_MISSING")
+    );
+    let revoked = revoke(&world, planner, &stolen).await.data(200);
+    assert_eq!(revoked["descendants"], 101);
+    assert_eq!(status(&world, &thief).await, 401);
+}

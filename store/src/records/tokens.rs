@@ -10,7 +10,7 @@ use stackship_domain::ids::{OrganizationId, TokenId, UserId};
 use stackship_domain::{Actor, Timestamp};
 
 use super::secret::{presented_digest, same_digest};
-use super::{PAGE_MAX, Secret, commit, tell};
+use super::{Page, Secret, commit, tell};
 use crate::columns::Columns;
 use crate::log::Context;
 use crate::{DbTime, Store, StoreError, clock};
@@ -156,22 +156,45 @@ async fn mark_used(pool: &PgPool, token: TokenId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The user's newest tokens in the organization, revoked ones included; at most [`PAGE_MAX`].
+/// The user's tokens in the organization, newest first, revoked ones included.
 pub async fn list(
     pool: &PgPool,
     organization: OrganizationId,
     user: UserId,
+    page: &Page,
 ) -> Result<Vec<Token>, StoreError> {
     let rows = sqlx::query(
         "select token_id, user_id, description, created_at, created_by, minted_by, expires_at, revoked_at, last_used_at \
-         from record.tokens where organization_id = $1 and user_id = $2 order by token_id desc limit $3",
+         from record.tokens where organization_id = $1 and user_id = $2 and ($3 = '' or token_id < $3) \
+         order by token_id desc limit $4",
     )
     .bind(organization.to_string())
     .bind(user.to_string())
-    .bind(i64::from(PAGE_MAX))
+    .bind(page.after())
+    .bind(page.limit())
     .fetch_all(pool)
     .await?;
     rows.iter().map(parse).collect()
+}
+
+/// Whom a token of the organization speaks for, or spoke for.
+pub async fn user_of(
+    pool: &PgPool,
+    organization: OrganizationId,
+    token: TokenId,
+) -> Result<Option<UserId>, StoreError> {
+    let row = sqlx::query(
+        "select token_id, user_id from record.tokens where organization_id = $1 and token_id = $2",
+    )
+    .bind(organization.to_string())
+    .bind(token.to_string())
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let user = Columns::new(&row, "record.tokens", "token_id")?.parsed("user_id")?;
+    Ok(Some(user))
 }
 
 /// Revokes a token of the organization, and every live one that descends from it. Nothing is found when

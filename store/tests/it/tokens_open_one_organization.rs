@@ -5,6 +5,7 @@ use std::time::Duration;
 use sqlx::PgPool;
 use stackship_domain::Timestamp;
 use stackship_store::clock;
+use stackship_store::records::Page;
 use stackship_store::records::runners;
 use stackship_store::records::tokens::{
     Descent, NewToken, Principal, Revoked, authenticate, create, list, revoke,
@@ -155,9 +156,14 @@ async fn the_last_use_is_kept_to_the_minute(pool: PgPool) {
         .await
         .unwrap();
     let last_used = async || {
-        list(&world.store.pool, world.organization, world.user)
-            .await
-            .unwrap()[0]
+        list(
+            &world.store.pool,
+            world.organization,
+            world.user,
+            &Page::first(),
+        )
+        .await
+        .unwrap()[0]
             .last_used_at
     };
     assert_eq!(last_used().await, None);
@@ -174,9 +180,14 @@ async fn the_last_use_is_kept_to_the_minute(pool: PgPool) {
     authenticate(&world.store, secret.expose()).await.unwrap();
     assert!(last_used().await.unwrap() >= first);
     assert_eq!(
-        list(&world.store.pool, world.organization, world.user)
-            .await
-            .unwrap()[0]
+        list(
+            &world.store.pool,
+            world.organization,
+            world.user,
+            &Page::first()
+        )
+        .await
+        .unwrap()[0]
             .id,
         token
     );
