@@ -14,6 +14,7 @@ pub mod name;
 pub mod permission;
 pub mod policy_bounds;
 pub mod run;
+pub mod text;
 pub mod tofu_version;
 pub mod variable;
 pub mod workspace;

@@ -6,6 +6,7 @@ use stackship_domain::ids::{OrganizationId, RunId};
 use stackship_domain::run::{
     self, Command, Facts, NewRun, PinnedPolicySet, Pins, PolicyPins, RunKind, Source,
 };
+use stackship_domain::text::is_plain;
 use stackship_domain::variable::{
     InputSnapshot, InputVariable, InvalidVariable, PlanOptions, SnapshotSchema, VARIABLES_MAX,
     VariableCategory, check_variable,
@@ -104,11 +105,13 @@ pub enum CreateError {
         why: &'static str,
     },
     /// The message is empty or too long.
-    #[error("`message` has 1 to {MESSAGE_CHARS_MAX} characters and no control characters")]
+    #[error(
+        "`message` has 1 to {MESSAGE_CHARS_MAX} characters and no control characters, invisible characters or marks of direction"
+    )]
     Message,
     /// The ref is empty or too long.
     #[error(
-        "`git_ref` has 1 to {GIT_REF_CHARS_MAX} characters, no control characters and no space at either end"
+        "`git_ref` has 1 to {GIT_REF_CHARS_MAX} characters, no control characters, invisible characters or marks of direction, and no space at either end"
     )]
     GitRef,
     /// The run could not be written down.
@@ -200,10 +203,7 @@ fn check(request: &RunRequest) -> Result<(), CreateError> {
         return Err(CreateError::SpeculativeOnly);
     }
     let characters = request.message.chars().count();
-    if characters == 0
-        || characters > MESSAGE_CHARS_MAX
-        || request.message.chars().any(char::is_control)
-    {
+    if characters == 0 || characters > MESSAGE_CHARS_MAX || !request.message.chars().all(is_plain) {
         return Err(CreateError::Message);
     }
     if request
@@ -235,7 +235,7 @@ fn check(request: &RunRequest) -> Result<(), CreateError> {
 fn is_ref(git_ref: &str) -> bool {
     (1..=GIT_REF_CHARS_MAX).contains(&git_ref.chars().count())
         && git_ref.trim() == git_ref
-        && !git_ref.chars().any(char::is_control)
+        && git_ref.chars().all(is_plain)
 }
 
 fn check_addresses(field: &'static str, addresses: &[String]) -> Result<(), CreateError> {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 use stackship_domain::Timestamp;
+use stackship_domain::text::is_plain;
 use stackship_store::records::{PAGE_MAX, Page};
 use utoipa::IntoParams;
 
@@ -54,18 +55,20 @@ pub(super) fn limit(asked: Option<u16>) -> Result<u16, ApiError> {
     }
 }
 
-/// A text of `min` to `max` characters without control characters.
+/// A text of `min` to `max` characters, each of which shows as what it is.
 pub(super) fn plain_text(
     code: &'static str,
     field: &str,
     text: &str,
     bounds: std::ops::RangeInclusive<usize>,
 ) -> Result<(), ApiError> {
-    if bounds.contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+    if bounds.contains(&text.chars().count()) && text.chars().all(is_plain) {
         return Ok(());
     }
     let (min, max) = bounds.into_inner();
-    let message = format!("`{field}` has {min} to {max} characters and no control characters");
+    let message = format!(
+        "`{field}` has {min} to {max} characters and no control characters, invisible characters or marks of direction"
+    );
     Err(ApiError::refused(code, field, message))
 }
 

@@ -13,6 +13,7 @@ mod guarded;
 mod guarded_order;
 mod guarded_refusals;
 mod heartbeats;
+mod hidden_marks;
 mod http;
 mod idempotency;
 mod inputs;

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 
 use serde_json::json;
-use sqlx::PgPool;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, PgPool};
 use stackship_domain::Timestamp;
 use stackship_domain::ids::{OrganizationId, UserId};
 
 use super::{Page, commit, tell};
 use crate::columns::Columns;
 use crate::log::Context;
-use crate::{Store, StoreError, clock};
+use crate::{Store, StoreError, Violation, clock};
 
 const COLUMNS: &str = "user_id, login, display_name, kind, created_at, disabled_at";
 /// Whether a user belongs to the organization `$1`: made in it, or with a role in it.
@@ -99,6 +99,9 @@ pub async fn create(
 ) -> Result<UserId, StoreError> {
     let id: UserId = clock::fresh();
     let mut transaction = store.pool.begin().await?;
+    if let Some(context) = context {
+        is_no_persons(&mut transaction, context.organization, &new.login).await?;
+    }
     sqlx::query(
         "insert into record.users (user_id, login, display_name, kind, created_in) values ($1, $2, $3, $4, $5)",
     )
@@ -120,6 +123,28 @@ pub async fn create(
     }
     commit(store, transaction).await?;
     Ok(id)
+}
+
+/// Whoever reads a name in a review or a history must not take a service account for a person beside
+/// it. Only the organization's own people count: others are none of its business.
+async fn is_no_persons(
+    connection: &mut PgConnection,
+    organization: OrganizationId,
+    login: &str,
+) -> Result<(), StoreError> {
+    let is_taken: bool = sqlx::query_scalar(&format!(
+        "select exists (select from record.users \
+           where kind = $2 and lower(login) = lower($3) and {IS_MEMBER})"
+    ))
+    .bind(organization.to_string())
+    .bind(UserKind::Person.as_str())
+    .bind(login)
+    .fetch_one(connection)
+    .await?;
+    if is_taken {
+        return Err(Violation::Taken { field: "login" }.into());
+    }
+    Ok(())
 }
 
 /// The person who signs in with this.
