@@ -49,10 +49,12 @@ pub(crate) async fn pass(
             if target == Target::Live {
                 // Nothing here waits for the disk: what a crash of the database takes away, checkpoint and
                 // all, is made anew from the log, which does wait.
-                sqlx::query("select set_config('synchronous_commit', 'off', true), pg_notify($1, '')")
-                    .bind(Topic::Projected.channel())
-                    .execute(&mut *transaction)
-                    .await?;
+                sqlx::query(
+                    "select set_config('synchronous_commit', 'off', true), pg_notify($1, '')",
+                )
+                .bind(Topic::Projected.channel())
+                .execute(&mut *transaction)
+                .await?;
             }
             transaction.commit().await?;
         }

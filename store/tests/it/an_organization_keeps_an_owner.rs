@@ -1,6 +1,6 @@
 //! Whatever owners do to each other, and at whichever moment, one of them is left.
 
-use futures::future::{join, join3};
+use futures::future::join3;
 use sqlx::PgPool;
 use stackship_domain::Role;
 use stackship_domain::ids::UserId;
@@ -77,21 +77,17 @@ async fn two_owners_who_take_each_others_role_at_once_leave_one(pool: PgPool) {
         .unwrap();
     make(&world, grace, Role::Owner).await.unwrap();
     at_once(&world, take(&world, ada), take(&world, grace)).await;
-    join(
-        make(&world, ada, Role::Owner),
-        make(&world, grace, Role::Owner),
-    )
-    .await;
+    for owner in [ada, grace] {
+        make(&world, owner, Role::Owner).await.unwrap();
+    }
     let (lower_one, lower_other) = (
         make(&world, ada, Role::Reader),
         make(&world, grace, Role::Operator),
     );
     at_once(&world, lower_one, lower_other).await;
-    join(
-        make(&world, ada, Role::Owner),
-        make(&world, grace, Role::Owner),
-    )
-    .await;
+    for owner in [ada, grace] {
+        make(&world, owner, Role::Owner).await.unwrap();
+    }
     at_once(&world, make(&world, ada, Role::Reader), take(&world, grace)).await;
 }
 
