@@ -22,9 +22,10 @@ use crate::guarded::PASSWORD;
 use crate::http::Call;
 use crate::world::{World, origin};
 
-/// Ends every credential there is, in whatever way it can.
+/// Ends every credential there is; that of a closed attempt too, which nothing else could change.
 const END_ALL: &str = "update record.tokens set revoked_at = now(); \
      update record.runners set revoked_at = now(); \
+     alter table record.attempts disable trigger user; \
      update record.attempts set lease_token_sha256 = sha256(lease_token_sha256), run_token_sha256 = null \
          where lease_token_sha256 is not null";
 /// Fewer than the routes that wait for a body of somebody in the table.
