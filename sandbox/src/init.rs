@@ -12,13 +12,14 @@ mod artifacts;
 mod confine;
 mod inputs;
 pub(crate) mod self_test;
+mod start;
 mod step;
 mod supervisor;
 
 use std::ffi::OsStr;
 
 use crate::bubblewrap::launch_main;
-use crate::wire::{INIT_ARGUMENT, LAUNCH_ARGUMENT, SELF_TEST_ARGUMENT};
+use crate::wire::{INIT_ARGUMENT, LAUNCH_ARGUMENT, SELF_TEST_ARGUMENT, STEP_ARGUMENT};
 
 /// Becomes one of the room's helpers when the first argument says so; otherwise returns.
 ///
@@ -29,6 +30,7 @@ pub fn run_helper_if_asked() {
     match first.as_deref().and_then(OsStr::to_str) {
         Some(LAUNCH_ARGUMENT) => launch_main(),
         Some(INIT_ARGUMENT) => init_main(),
+        Some(STEP_ARGUMENT) => start::main(arguments),
         Some(SELF_TEST_ARGUMENT) => self_test::main(arguments.next()),
         Some(_) | None => {}
     }

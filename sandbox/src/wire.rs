@@ -34,6 +34,8 @@ pub(crate) mod order {
 pub(crate) const LAUNCH_ARGUMENT: &str = "sandbox-launch";
 /// First argument by which the host binary knows that it is the supervisor inside.
 pub(crate) const INIT_ARGUMENT: &str = "sandbox-init";
+/// First argument of the process that becomes a step.
+pub(crate) const STEP_ARGUMENT: &str = "sandbox-step";
 /// First argument by which the host binary knows that it is the self-test inside.
 pub(crate) const SELF_TEST_ARGUMENT: &str = "sandbox-self-test";
 /// Where the host binary appears inside.

@@ -34,6 +34,12 @@ pub(super) fn this_thread() -> bool {
     }
 }
 
+/// Restricts this process in a domain of its own below that of whoever started it. Where the kernel has no
+/// Landlock, the worker has said so already.
+pub(super) fn once_more() -> std::io::Result<()> {
+    restrict().map(drop).map_err(std::io::Error::other)
+}
+
 fn restrict() -> Result<RulesetStatus, RulesetError> {
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)

@@ -1,8 +1,8 @@
 //! One step: its process, its two output streams, and nothing of it left behind.
 
 use std::io::{self, Read};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use super::confine;
+use super::start;
 use super::supervisor::Shared;
 use crate::StepExit;
 use crate::outcome::LOG_CHUNK_MAX;
@@ -37,7 +37,7 @@ impl Ended {
 /// Runs the step; `None` when an interrupt came before it started.
 pub(super) fn run(shared: &Shared, job: &Job, index: u16) -> io::Result<Option<Ended>> {
     let step = &job.steps[usize::from(index)];
-    let mut child = match shared.start(|| spawn_confined(step)) {
+    let mut child = match shared.start(|| spawn(step)) {
         None => return Ok(None),
         Some(Ok(child)) => child,
         Some(Err(error)) => return not_started(shared, index, step, &error).map(Some),
@@ -69,32 +69,8 @@ pub(super) fn run(shared: &Shared, job: &Job, index: u16) -> io::Result<Option<E
     })
 }
 
-/// Starts the step from a thread that confines itself once more and then ends. A signal to any thread
-/// reaches its whole process, and Landlock asks only for that thread's domain: were one of ours in the
-/// domain of the step, the step could end or stop its supervisor.
-fn spawn_confined(step: &JobStep) -> io::Result<(Child, std::os::fd::OwnedFd)> {
-    std::thread::scope(|scope| {
-        let spawning = scope.spawn(|| {
-            // Where the kernel has no Landlock, the worker has said so already.
-            confine::this_thread();
-            spawn(step)
-        });
-        joined(spawning.join())
-    })
-}
-
 fn spawn(step: &JobStep) -> io::Result<(Child, std::os::fd::OwnedFd)> {
-    let (program, arguments) = step.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let child = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .envs(step.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(&step.directory)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()?;
+    let child = start::start(step)?;
     let pid = rustix::process::Pid::from_child(&child);
     // The child is not reaped yet, so the number is still its own.
     let process = pidfd_open(pid, PidfdFlags::empty())?;
