@@ -71,6 +71,8 @@ pub(super) struct Conductor {
 struct Watch {
     control: Option<UnixStream>,
     ready: Option<oneshot::Sender<Listeners>>,
+    /// The first message was looked at, or there will be none.
+    greeted: bool,
     end_of_launch: Option<Instant>,
     end_of_total: Instant,
     running: Option<(u16, Instant)>,
@@ -125,6 +127,7 @@ impl Conductor {
         let mut watch = Watch {
             control: None,
             ready: Some(ready),
+            greeted: false,
             end_of_launch: Some(started + LAUNCH_TIME_MAX),
             end_of_total: started + self.limits.total_time,
             running: None,
@@ -138,8 +141,11 @@ impl Conductor {
             Some(mut tree) => self.watch_until_gone(&mut tree, &mut watch).await,
             None => self.group.kill(),
         }
-        // A short tree can be gone before its first message was looked at.
-        if let Ok(hello) = self.hello.try_recv() {
+        // A short tree can be gone before its first message was read. Whoever reads is at it until the
+        // last one, and nobody writes any more.
+        if !watch.greeted
+            && let Ok(hello) = (&mut self.hello).await
+        {
             watch.greet(hello);
         }
         drop(watch.ready.take());
@@ -148,7 +154,7 @@ impl Conductor {
 
     async fn watch_until_gone(&mut self, tree: &mut pipe::Receiver, watch: &mut Watch) {
         let mut said = [0; 1024];
-        let (mut wanted, mut steered, mut noted, mut greeted) = (true, true, true, false);
+        let (mut wanted, mut steered, mut noted) = (true, true, true);
         loop {
             tokio::select! {
                 biased;
@@ -160,8 +166,8 @@ impl Conductor {
                     Some(note) => self.take_note(watch, note),
                     None => noted = false,
                 },
-                hello = &mut self.hello, if !greeted => {
-                    greeted = true;
+                hello = &mut self.hello, if !watch.greeted => {
+                    watch.greeted = true;
                     if let Ok(hello) = hello {
                         watch.greet(hello);
                     }
