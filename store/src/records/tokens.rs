@@ -190,11 +190,7 @@ pub async fn user_of(
     .bind(token.to_string())
     .fetch_optional(pool)
     .await?;
-    let Some(row) = row else {
-        return Ok(None);
-    };
-    let user = Columns::new(&row, "record.tokens", "token_id")?.parsed("user_id")?;
-    Ok(Some(user))
+    row.as_ref().map(user_in).transpose()
 }
 
 /// Revokes a token of the organization, and every live one that descends from it. Nothing is found when
@@ -247,15 +243,17 @@ pub async fn live(
     .bind(token.to_string())
     .fetch_optional(pool)
     .await?;
-    let Some(row) = row else {
-        return Ok(None);
-    };
-    let user = Columns::new(&row, "record.tokens", "token_id")?.parsed("user_id")?;
-    Ok(Some(Principal {
+    let user = row.as_ref().map(user_in).transpose()?;
+    Ok(user.map(|user| Principal {
         user,
         organization,
         token,
     }))
+}
+
+/// Whom the token in a row speaks for.
+fn user_in(row: &PgRow) -> Result<UserId, StoreError> {
+    Columns::new(row, "record.tokens", "token_id")?.parsed("user_id")
 }
 
 fn parse(row: &PgRow) -> Result<Token, StoreError> {
